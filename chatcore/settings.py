@@ -201,7 +201,11 @@ DATABASE_CACHE = {
     "BACKEND": "django.core.cache.backends.db.DatabaseCache",
     "LOCATION": "chatcore_cache",
 }
-CACHES = {"default": REDIS_CACHE if REDIS_URL else DATABASE_CACHE}
+CACHES = {
+    "default": REDIS_CACHE if REDIS_URL else DATABASE_CACHE,
+    # The queue's statistics, which nobody reads; in a table each would be a durable write.
+    "queue": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"},
+}
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("de", "German"), ("fr", "French")]
@@ -278,8 +282,9 @@ Q_CLUSTER = {
     "ack_failures": True,
     "save_limit": -1,
     "catch_up": False,
-    "poll": 0.1,
-    "cache": "default",
+    "poll": 0.5,
+    "guard_cycle": 1,
+    "cache": "queue",
     "label": "Jobs",
 }
 

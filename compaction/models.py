@@ -15,7 +15,7 @@ MAX_SEQ = 2**31 - 1
 class CompactionRun(models.Model):
     """One compaction of a session: first the job with its lease, afterwards the record of it.
 
-    The row is the truth. The queue only wakes workers (runs/line.py says which run is next).
+    The row is the truth. The queue only wakes workers (runs/leases.py says which run is next).
     """
 
     class Trigger(models.TextChoices):
@@ -162,6 +162,12 @@ class CompactionRun(models.Model):
                 fields=["owner", "policy", "provider", "places", "created_at", "id"],
                 condition=Q(status="queued"),
                 name="runs_in_line",
+            ),
+            # When an owner was last served.
+            models.Index(
+                fields=["owner", "-started_at"],
+                condition=Q(started_at__isnull=False),
+                name="runs_served",
             ),
         ]
 
@@ -353,6 +359,5 @@ def find_open_run(session_id: uuid.UUID) -> CompactionRun | None:
 from compaction.leaf_tables import LeafComposition, SummaryLeaf  # noqa: E402, F401
 from compaction.ledger.rule_tables import SentRules, StandingRule  # noqa: E402, F401
 from compaction.runs.beats import WorkerBeat  # noqa: E402, F401
-from compaction.runs.owner_turns import OwnerTurn  # noqa: E402, F401
 from compaction.sizing.model_ratio import ModelRatio  # noqa: E402, F401
 from compaction.summaries.call_table import ModelCall  # noqa: E402, F401

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 CHECK_INTERVAL_SECONDS = 5.0
 STARTUP_INTERVAL_SECONDS = 0.2
 ANSWER_TIMEOUT_SECONDS = 5.0
@@ -36,10 +38,10 @@ async def wait_until_hung(
 
     It is hung if it gives no first answer within `startup_seconds`, or later fails MAX_FAILURES
     checks in a row without having worked meanwhile, or fails them for LONGEST_SILENCE_SECONDS.
-    Without an address nothing can be checked, and the function never returns.
+    One without an address counts as hung when it is stopped; any other hang it must notice itself.
     """
     if address is None:
-        await asyncio.Event().wait()
+        await _wait_until_stopped(pid)
         return
     deadline = time.monotonic() + startup_seconds
     while not await is_answering(address):
@@ -57,6 +59,19 @@ async def wait_until_hung(
             last_answer = time.monotonic()
         elif _read_cpu_seconds(pid) - cpu_seconds < BUSY_CPU_SECONDS:
             failure_count += 1
+
+
+async def _wait_until_stopped(pid: int) -> None:
+    stopped_checks = 0
+    while stopped_checks < MAX_FAILURES:
+        await asyncio.sleep(CHECK_INTERVAL_SECONDS)
+        stopped_checks = stopped_checks + 1 if _is_stopped(pid) else 0
+
+
+def _is_stopped(pid: int) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+    return False
 
 
 def _read_cpu_seconds(pid: int) -> float:

@@ -12,8 +12,6 @@ from chatcore.serving import health
 from chatcore.serving.supervisor import ChildProcess
 from chatcore.serving.web_server import GRACE_SECONDS
 
-# A worker that waits for a database out of reach is silent for that long, and hangs not.
-WORKER_SILENCE_SECONDS = 150.0
 STOP_SECONDS = GRACE_SECONDS + 5  # of a web process, after the last of its answers
 # A server listens at a wildcard, but a client cannot connect to one.
 WILDCARD_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
@@ -68,7 +66,6 @@ def build_worker(process_count: int) -> ChildProcess:
         name="worker",
         command=[sys.executable, "-m", "chatcore", "worker"],
         environment=environment,
-        silence_seconds=WORKER_SILENCE_SECONDS,
     )
 
 

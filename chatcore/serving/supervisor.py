@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from chatcore.serving.health import HealthAddress, wait_until_hung
-from chatcore.serving.heartbeats import PIPE_VARIABLE, HeartbeatPipe
 
 LinePrinter = Callable[[str], None]
 EXIT_GIVE_UP = 78  # EX_CONFIG: a child ends with it if a restart would not help
@@ -34,16 +33,14 @@ class ChildProcess:
     """A program to keep running.
 
     `health` is checked over HTTP, and a child without a first answer within `startup_seconds`
-    counts as hung. So does one that is silent for `silence_seconds` (heartbeats.py), if it has
-    them. `stop_seconds` pass between TERM and KILL; after a second signal no more than
-    HURRY_SECONDS.
+    counts as hung (health.py). `stop_seconds` pass between TERM and KILL; after a second signal no
+    more than HURRY_SECONDS.
     """
 
     name: str
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
     health: HealthAddress | None = None
-    silence_seconds: float | None = None
     startup_seconds: float = 60.0
     stop_seconds: float = 10.0
     on_answer: Callable[[], None] = _do_nothing
@@ -102,34 +99,31 @@ async def _run_child_once(child: ChildProcess, hurry_event: asyncio.Event) -> tu
 
     Returns what happened, and whether the child asks not to be started again.
     """
-    with HeartbeatPipe() as heartbeats:
-        process = await _start_process(child, heartbeats)
-        exit_task = asyncio.create_task(process.wait())
-        hang_task = asyncio.create_task(_wait_until_hung(child, heartbeats, process.pid))
-        try:
-            await asyncio.wait({exit_task, hang_task}, return_when=asyncio.FIRST_COMPLETED)
-            if exit_task.done():
-                exit_code = exit_task.result()
-                return f"ended ({_describe_exit(exit_code)})", exit_code == EXIT_GIVE_UP
-            # Raises what went wrong in the health check itself: an error of ours must not look like
-            # a hung child.
-            await hang_task
-            return "does not answer any more", False
-        finally:
-            hang_task.cancel()
-            await _stop_process(process, exit_task, child.stop_seconds, hurry_event)
-
-
-async def _wait_until_hung(child: ChildProcess, heartbeats: HeartbeatPipe, pid: int) -> None:
-    if child.silence_seconds is not None:
-        await heartbeats.wait_until_silent(child.silence_seconds)
-        return
-    await wait_until_hung(
-        child.health, pid=pid, startup_seconds=child.startup_seconds, on_answer=child.on_answer
+    process = await _start_process(child)
+    exit_task = asyncio.create_task(process.wait())
+    hang_task = asyncio.create_task(
+        wait_until_hung(
+            child.health,
+            pid=process.pid,
+            startup_seconds=child.startup_seconds,
+            on_answer=child.on_answer,
+        )
     )
+    try:
+        await asyncio.wait({exit_task, hang_task}, return_when=asyncio.FIRST_COMPLETED)
+        if exit_task.done():
+            exit_code = exit_task.result()
+            return f"ended ({_describe_exit(exit_code)})", exit_code == EXIT_GIVE_UP
+        # Raises what went wrong in the health check itself: an error of ours must not look like
+        # a hung child.
+        await hang_task
+        return "does not answer any more", False
+    finally:
+        hang_task.cancel()
+        await _stop_process(process, exit_task, child.stop_seconds, hurry_event)
 
 
-async def _start_process(child: ChildProcess, heartbeats: HeartbeatPipe) -> Process:
+async def _start_process(child: ChildProcess) -> Process:
     command = [
         sys.executable,
         "-m",
@@ -138,14 +132,7 @@ async def _start_process(child: ChildProcess, heartbeats: HeartbeatPipe) -> Proc
         *child.command,
     ]
     return await asyncio.create_subprocess_exec(
-        *command,
-        env={
-            **os.environ,
-            **child.environment,
-            PIPE_VARIABLE: str(heartbeats.child_end),
-        },
-        pass_fds=[heartbeats.child_end],
-        start_new_session=True,
+        *command, env={**os.environ, **child.environment}, start_new_session=True
     )
 
 

@@ -3,14 +3,12 @@
 from datetime import timedelta
 
 from django.db import models
-from django.db.models import Sum
 from django.db.models.functions import Now
 
 BEAT_SECONDS = 30.0  # between two signs of a command
 # One that is silent for so long is gone; it may have waited for the database meanwhile.
 SILENCE = timedelta(seconds=3 * BEAT_SECONDS)
 FORGET = timedelta(days=1)
-FEWEST_PLACES = 16  # that are reckoned with, because a worker's first sign may be late
 
 
 class WorkerBeat(models.Model):
@@ -19,7 +17,6 @@ class WorkerBeat(models.Model):
     name = models.CharField(
         primary_key=True, max_length=200, help_text="The machine and the process."
     )
-    processes = models.PositiveIntegerField(help_text="Runs that it can work on at once.")
     seen_at = models.DateTimeField()
 
     class Meta:
@@ -29,13 +26,13 @@ class WorkerBeat(models.Model):
         return self.name
 
 
-def record_beat(name: str, process_count: int) -> None:
+def record_beat(name: str) -> None:
     """Note that a worker command lives, and forget those that were silent for a day."""
     WorkerBeat.objects.bulk_create(
-        [WorkerBeat(name=name, processes=process_count, seen_at=Now())],
+        [WorkerBeat(name=name, seen_at=Now())],
         update_conflicts=True,
         unique_fields=["name"],
-        update_fields=["processes", "seen_at"],
+        update_fields=["seen_at"],
     )
     WorkerBeat.objects.filter(seen_at__lt=Now() - FORGET).delete()
 
@@ -48,10 +45,3 @@ def remove_beat(name: str) -> None:
 def count_workers() -> int:
     """Return how many worker commands live."""
     return WorkerBeat.objects.filter(seen_at__gte=Now() - SILENCE).count()
-
-
-def count_places() -> int:
-    """Return how many runs all living workers can work on at once, or a few more."""
-    living_workers = WorkerBeat.objects.filter(seen_at__gte=Now() - SILENCE)
-    places = living_workers.aggregate(total=Sum("processes"))["total"] or 0
-    return max(FEWEST_PLACES, places)

@@ -6,7 +6,8 @@ from django.utils import timezone
 from compaction.backends import registry as backend_registry
 from compaction.backends.events import CompactionEvent
 from compaction.models import OPEN_STATUSES, CompactionRun
-from compaction.runs import lifecycle, wake_ups
+from compaction.runs import lifecycle
+from compaction.worker import tasks
 
 REASON = "It was stopped by hand."
 
@@ -34,5 +35,5 @@ def cancel_run(run: CompactionRun) -> bool:
             return False
         lifecycle.delay_automatic_runs(run)
     if run.status == CompactionRun.Status.RUNNING:
-        wake_ups.wake_for_freed_place(run.pk)
+        tasks.wake_for_freed_place(run.pk)
     return True

@@ -31,12 +31,12 @@ from compaction.ledger import changes as ledger_changes
 from compaction.ledger import store as ledger_store
 from compaction.models import OPEN_STATUSES, CompactionRun
 from compaction.patience import is_outage, store_patiently
-from compaction.runs import execution, leases, lifecycle, line, replacement, wake_ups
-from compaction.runs.beats import count_places
+from compaction.runs import execution, leases, lifecycle, replacement
 from compaction.runs.queue import RunConflict, RunOptions, find_or_create_run, load_run_context
 from compaction.sizing.session_context import NoSuchSession
 from compaction.summaries import state
 from compaction.summaries.summarizer import simulate_summary
+from compaction.worker import tasks
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +45,7 @@ Trigger = CompactionRun.Trigger
 WAIT_SECONDS = 60.0  # for a run that another worker holds
 POLL_SECONDS = 0.2
 RESEND_DELAY = timedelta(seconds=60)
+RESENT_RUNS = 16  # by one sweep: a message wakes a worker for any run
 
 
 class NotRewindable(Exception):
@@ -60,7 +61,7 @@ def request_run(session_id: UUID, *, trigger: str, **options: Unpack[RunOptions]
     """
     run, is_new = find_or_create_run(session_id, trigger=trigger, options=options)
     if is_new:
-        transaction.on_commit(lambda: wake_ups.send_run(run.pk), robust=True)
+        transaction.on_commit(lambda: tasks.send_run(run.pk), robust=True)
     return run
 
 
@@ -122,7 +123,7 @@ def _execute_claimed_run(run: CompactionRun) -> CompactionRun | None:
             logger.info("compaction run %s was deleted with its session", run.pk)
         return None
     finally:
-        wake_ups.wake_for_freed_place(run.pk)
+        tasks.wake_for_freed_place(run.pk)
     return CompactionRun.objects.filter(pk=run.pk).first()
 
 
@@ -145,7 +146,7 @@ def _give_back_when_possible(run: CompactionRun) -> None:
     def give_back() -> None:
         try:
             if store_patiently(partial(leases.give_back, run.pk, attempts=run.attempts)):
-                wake_ups.send_run(run.pk)
+                tasks.send_run(run.pk)
         except DatabaseError:
             logger.exception("compaction run %s waits for the end of its lease", run.pk)
         finally:
@@ -314,12 +315,10 @@ def resend_waiting_runs() -> int:
 
 
 def _send_oldest(runs: QuerySet[CompactionRun]) -> int:
-    """Put runs in line, and send the oldest of them, enough to wake all workers."""
-    line.put_all_in_line(runs)
-    run_ids = list(runs.order_by("created_at").values_list("pk", flat=True)[: count_places()])
-    return sum(wake_ups.send_run(run_id) for run_id in run_ids)
+    run_ids = list(runs.order_by("created_at").values_list("pk", flat=True)[:RESENT_RUNS])
+    return sum(tasks.send_run(run_id) for run_id in run_ids)
 
 
 def send_to_queue(run_id: UUID) -> bool:
     """Notify the queue of an open run once more. Return False when it cannot be reached."""
-    return wake_ups.send_run(run_id)
+    return tasks.send_run(run_id)

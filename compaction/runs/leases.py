@@ -1,32 +1,36 @@
 """Decide which worker holds a run: claim it, keep its lease, and notice when it is lost.
 
-Leases are measured by the clock of the database, because those of two machines differ.
+All machines share one line of runs that wait. Leases are measured by the clock of the database,
+because those of two machines differ.
 """
 
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError, close_old_connections, connection, transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Case, F, IntegerField, Min, OuterRef, Q, QuerySet, Subquery, When
 from django.db.models.functions import Coalesce, Now
 
 from compaction import policies
+from compaction.backends import registry as backend_registry
 from compaction.core.groups.conduct import FlowKnobs
 from compaction.core.knobs import PolicyError
 from compaction.core.presets import PRESETS
 from compaction.models import OPEN_STATUSES, CompactionRun
-from compaction.runs import line
 
 logger = logging.getLogger(__name__)
 
 LEASE_SECONDS = 30  # without a sign of life; a policy may ask for less
 RENEWALS_PER_LEASE = 3
 MAX_ATTEMPTS = 20  # claims of a run that ended neither well nor with a death
+CLAIM_LOCK = "compaction line"
 
 
 class RunLeaseLost(Exception):
@@ -44,8 +48,9 @@ def claim_run(run_id: UUID | str, *, obey_limits: bool = False) -> CompactionRun
         return None
     with transaction.atomic():
         if obey_limits:
-            line.enter_line()
-            if not line.has_place(run):
+            _lock_claims()
+            runs = CompactionRun.objects.filter(pk=run.pk)
+            if not _pass_over_full(runs, _list_executing_kinds(without=run.pk)).exists():
                 return None
         if not _write_claim(run):
             return None
@@ -57,17 +62,94 @@ def claim_next_run(note_claim: Callable[[str], object]) -> CompactionRun | None:
 
     `note_claim` is called with the run's id before anybody else can see the claim.
     """
-    if line.is_empty():
+    if not _select_due_runs().exists():
         return None
     with transaction.atomic():
-        line.enter_line()
-        run = line.choose_run()
+        _lock_claims()
+        run = find_next_run()
         # Somebody may claim this very run by its id, who does not stand in line.
-        if run is None or not _write_claim(run):
+        while run is not None and not _write_claim(run):
+            run = find_next_run()
+        if run is None:
             return None
-        line.note_served(run)
         note_claim(str(run.pk))
     return CompactionRun.objects.filter(pk=run.pk).first()
+
+
+def find_next_run() -> CompactionRun | None:
+    """Return the run whose turn it is; None when none waits, or none finds a place.
+
+    The owners with the fewest runs being executed come first, then the one that was served longest
+    ago, and of an owner's runs the oldest.
+    """
+    if not _select_due_runs().exists():
+        return None
+    executing = _list_executing_kinds()
+    claimable_runs = _pass_over_full(_select_due_runs(), executing)
+    owner_counts = Counter(owner for owner, _, _ in executing if owner is not None)
+    counts = [When(owner=owner, then=count) for owner, count in owner_counts.items()]
+    served = CompactionRun.objects.filter(owner=OuterRef("owner"), started_at__isnull=False)
+    last_served = served.order_by("-started_at").values("started_at")[:1]
+    owners = (
+        claimable_runs.order_by()
+        .values("owner")
+        .annotate(
+            executing=Case(*counts, default=0, output_field=IntegerField()),
+            served_at=Subquery(last_served),
+            oldest=Min("created_at"),
+        )
+    )
+    turn = owners.order_by("executing", F("served_at").asc(nulls_first=True), "oldest").first()
+    if turn is None:
+        return None
+    return claimable_runs.filter(owner=turn["owner"]).order_by("created_at", "id").first()
+
+
+def count_claimable_runs(*, up_to: int) -> int:
+    """Return for how many waiting runs a place is free, at most `up_to`."""
+    if not _select_due_runs().exists():
+        return 0
+    claimable_runs = _pass_over_full(_select_due_runs(), _list_executing_kinds())
+    return len(claimable_runs.values_list("pk")[:up_to])
+
+
+def _lock_claims() -> None:
+    """Let nobody else choose or count until the transaction ends.
+
+    Two who count at the same time would both find the last free place. On SQLite the transaction
+    holds the whole database anyway. No other lock is held here, so this cannot cause a deadlock.
+    """
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [CLAIM_LOCK])
+
+
+def _select_due_runs() -> QuerySet[CompactionRun]:
+    # A run that is to be tried later is queued with a lease, and in line again when that is over.
+    is_due = Q(lease_until=None) | Q(lease_until__lte=Now())
+    return CompactionRun.objects.filter(is_due, status=CompactionRun.Status.QUEUED)
+
+
+def _list_executing_kinds(*, without: UUID | None = None) -> list[tuple[Any, str, str]]:
+    """Return owner, policy and provider of each run that is executed, on all machines."""
+    runs = CompactionRun.objects.filter(status=CompactionRun.Status.RUNNING, lease_until__gt=Now())
+    if without is not None:
+        runs = runs.exclude(pk=without)
+    return list(runs.order_by().values_list("owner_id", "policy", "provider"))
+
+
+def _pass_over_full(
+    runs: QuerySet[CompactionRun], executing: list[tuple[Any, str, str]]
+) -> QuerySet[CompactionRun]:
+    """Leave out runs whose policy (`flow.workers`) or provider (`compaction_places`) is full."""
+    for policy, count in Counter(policy for _, policy, _ in executing).items():
+        runs = runs.exclude(policy=policy, places__lte=count)
+    providers = Counter(provider for _, _, provider in executing if provider)
+    if providers:
+        limits = backend_registry.get_backend().load_places(providers)
+        full = [name for name, limit in limits.items() if providers[name] >= limit]
+        runs = runs.exclude(provider__in=full)
+    return runs
 
 
 def _write_claim(run: CompactionRun) -> bool:

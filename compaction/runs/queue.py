@@ -11,9 +11,10 @@ from compaction.backends import registry as backend_registry
 from compaction.core.knobs import PolicyError
 from compaction.core.policy import STAGES, Policy
 from compaction.models import MAX_SEQ, CompactionRun, find_open_run
-from compaction.runs import lifecycle, repetition, wake_ups
+from compaction.runs import lifecycle, repetition
 from compaction.sizing import session_context
 from compaction.sizing.session_context import NoSuchSession, SessionContext
+from compaction.worker import tasks
 
 OPTION_FIELDS = (
     "policy",
@@ -191,7 +192,7 @@ def _take_over_queued_run(open_run: CompactionRun, new_run: CompactionRun) -> Co
     if not queued_run.update(**fields):
         return None
     # It may be of another kind now, which waits for other places.
-    transaction.on_commit(lambda: wake_ups.send_run(open_run.pk), robust=True)
+    transaction.on_commit(lambda: tasks.send_run(open_run.pk), robust=True)
     return CompactionRun.objects.filter(pk=open_run.pk).first()
 
 

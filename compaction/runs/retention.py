@@ -19,7 +19,6 @@ from django.utils import timezone
 
 from compaction.backends import registry as backend_registry
 from compaction.models import CompactionRun, ModelCall
-from compaction.runs import line
 
 DEFAULT_CALL_DAYS = 30
 SCAN_ROWS = 1_000  # read at once
@@ -34,7 +33,6 @@ def prune_records(*, seconds: float = math.inf) -> bool:
     Between two transactions other writers get as much time as the first one took.
     """
     deadline = time.monotonic() + seconds
-    line.forget_old_turns()
     for rows in _find_old_rows():
         start_time = time.monotonic()
         if start_time >= deadline:

@@ -1,4 +1,1 @@
-"""The processes that execute queued runs, and what keeps them working.
-
-Only this room imports django_q. Each module says what of it is there for django-q2's sake, and why.
-"""
+"""The queue's tasks, and what keeps django-q2's cluster at work. Only this imports django_q."""

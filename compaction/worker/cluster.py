@@ -1,87 +1,264 @@
-"""Start and stop one cluster of django-q2: a sentinel process and the workers below it.
+"""Keep one cluster of django-q2 at work: start it, and replace it when it dies or hangs.
 
-For django-q2's sake: its own Cluster stops inside a signal handler, and waits without limit for a
-sentinel that does not answer. This one can always be stopped or killed. Its signals tell which
-worker is busy.
+django-q2 replaces a process of its own that dies. It does not notice one that is stopped, nor that
+nobody takes a message any more because a killed process took the lock of a queue with it. This
+process executes no task itself, so it can be trusted to see that, and to sweep for lost work.
 """
 
+import ctypes
+import faulthandler
 import logging
 import os
-import threading
-import uuid
+import signal
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
+from uuid import UUID
 
-from django.db import connections
-from django.dispatch import receiver
-from django_q.cluster import Sentinel
+import psutil
+from django.core.management import call_command
+from django.db import close_old_connections, connections
 from django_q.conf import Conf
-from django_q.signals import post_execute_in_worker, post_spawn, pre_execute
 
-from compaction.worker.broker import LaneBroker
-from compaction.worker.processes import (
-    Process,
-    list_descendants,
-    set_process_name,
-    wait_until_dead,
-)
+from compaction.backends import registry as backend_registry
+from compaction.patience import is_outage
+from compaction.runs import engine, leases, retention
+from compaction.runs.beats import record_beat, remove_beat
 from compaction.worker.run_locks import run_locks
-from compaction.worker.watchdog import BUSY_WORKER_NAME
+from compaction.worker.tasks import requeue_run, wake_workers
 
+logger = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# All in seconds.
+TICK_INTERVAL = 0.2  # how late a signal, or the end of the cluster, may be noticed
+CHECK_INTERVAL = 1.0
+LOOK_INTERVAL = 5.0  # reading the process table costs milliseconds
+SWEEP_INTERVAL = 15.0
+PRUNE_INTERVAL = 3600.0
+PRUNE_SECONDS = 1.0  # at a time: meanwhile nobody watches the cluster
+LOG_INTERVAL = 60.0
+PATIENCE = 30.0  # until a run that a free worker could claim shows that the cluster hangs
+SETTLE_SECONDS = 0.5  # until the end of a cluster is seen, which took its workers with it
+STOP_SECONDS = 8.0  # for running tasks when the worker is asked to stop
+KILL_SECONDS = 10.0  # until the kernel has ended all processes
+STEADY_SECONDS = 60.0  # a cluster that worked for so long was no failure
+SILENCE_SECONDS = 150.0  # longer than a database out of reach keeps this process waiting
+MAX_FAILED_CLUSTERS = 5  # in a row
+MAX_RESTART_DELAY = 3
+
+STUCK_STATES = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
+PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>
+# One pool of connections cannot be used on both sides of a fork, and neither can a connection.
 fork_context = get_context("fork")
-FREE_WORKER_NAME = "jobs-free"
-KILL_SECONDS = 10.0  # the kernel needs a moment for the processes below the sentinel
 
 
-class Cluster:
-    """One sentinel and all processes below it."""
+class ClusterKeeper:
+    """The process above the cluster. Signal handlers call `request_stop`; all else is in `run`."""
 
-    def __init__(self, broker: LaneBroker, *, workers: int) -> None:
-        Conf.WORKERS = workers
-        # django-q2 logs a line for every canary, which would hide what matters.
-        logging.getLogger("django-q").setLevel(logging.WARNING)
-        # A connection that two processes share after a fork breaks in both of them.
+    def __init__(self, *, workers: int, patience: float) -> None:
+        self.workers = workers
+        self.patience = patience
+        self.name = f"{socket.gethostname()}:{os.getpid()}"
+        self._stop_requested = False
+        self._next_prune = 0.0
+        self._was_reached = True
+        self._waiting_run: UUID | None = None  # the one whose turn it was when last looked at
+        self._waiting_since = 0.0
+
+    def request_stop(self, *_: Any) -> None:
+        """Ask `run` to return. This runs inside signal handlers, so it only sets a flag."""
+        self._stop_requested = True
+
+    def run(self) -> int:
+        """Work until asked to stop. Return the exit code: 1 if one cluster after another failed."""
+        let_children_die_with_parents()
+        failed_clusters = 0
+        while not self._stop_requested and failed_clusters < MAX_FAILED_CLUSTERS:
+            time.sleep(min(failed_clusters, MAX_RESTART_DELAY))
+            start_time = time.monotonic()
+            self._run_cluster()
+            is_steady = time.monotonic() - start_time >= STEADY_SECONDS
+            failed_clusters = 0 if is_steady else failed_clusters + 1
+        attempt(remove_beat, self.name)
+        return 0 if self._stop_requested else 1
+
+    def _run_cluster(self) -> None:
+        # The messages that an earlier cluster took are locked for half an hour.
+        attempt(engine.resend_waiting_runs)
         connections.close_all()
-        self._stop_event = fork_context.Event()
-        self._sentinel = fork_context.Process(
-            target=Sentinel, args=(self._stop_event, fork_context.Event(), uuid.uuid4(), broker)
-        )
-        self._sentinel.start()
+        cluster = fork_context.Process(target=run_cluster, args=(self.workers,))
+        cluster.start()
+        fault = self._watch(cluster)
+        if fault is None:
+            logger.info("asked to stop: stopping the cluster")
+            cluster.terminate()
+            cluster.join(STOP_SECONDS)
+        else:
+            logger.error("the cluster does not work, starting another: %s", fault)
+        members = list_processes_below()
+        with suppress(ProcessLookupError):
+            os.killpg(cluster.pid or 0, signal.SIGKILL)
+        cluster.kill()  # it may have had no session of its own yet
+        cluster.join()
+        # Whoever looks at the locked files must find those of dead processes without a lock.
+        psutil.wait_procs(members, timeout=KILL_SECONDS)
+        requeue_abandoned_runs(cluster)
 
-    def is_alive(self) -> bool:
-        """Return True while the sentinel lives. Without it nothing replaces a dead worker."""
-        return self._sentinel.is_alive()
+    def _watch(self, cluster: Any) -> str | None:
+        """Wait until the cluster fails, and return how; None when asked to stop."""
+        self._waiting_run = None
+        stuck_since: dict[int, float] = {}
+        next_check = next_look = next_sweep = 0.0
+        while not self._stop_requested:
+            time.sleep(TICK_INTERVAL)
+            now = time.monotonic()
+            if not cluster.is_alive():
+                return "it ended"
+            if now >= next_check:
+                next_check = now + CHECK_INTERVAL
+                # Ends this process if it is not called again in time.
+                faulthandler.dump_traceback_later(SILENCE_SECONDS, exit=True)
+                requeue_abandoned_runs(cluster)
+            if now >= next_look:
+                next_look = now + min(LOOK_INTERVAL, self.patience / 4)
+                stuck_pids = [p.pid for p in list_processes_below() if is_stuck(p)]
+                stuck_since = {pid: stuck_since.get(pid, now) for pid in stuck_pids}
+                if any(now - since >= self.patience / 3 for since in stuck_since.values()):
+                    return f"process {min(stuck_since)} is stopped, or dead and nobody noticed"
+                if attempt(self._is_turn_ignored, now).result:
+                    return f"nobody took compaction run {self._waiting_run}"
+            # The lease of a run ends while its worker is stopped; that worker is not dead.
+            if now >= next_sweep and not stuck_since:
+                next_sweep = now + SWEEP_INTERVAL
+                self._sweep(now)
+        return None
 
-    def list_processes(self) -> list[Process]:
-        """Return all processes of the cluster, the sentinel included."""
-        return list_descendants(os.getpid())
+    def _is_turn_ignored(self, now: float) -> bool:
+        """Return True if a worker is free, and nobody has claimed the next run for too long."""
+        run = leases.find_next_run()
+        if run is None or run_locks.count_locks() >= self.workers:
+            self._waiting_run = None
+            return False
+        if run.pk != self._waiting_run:
+            self._waiting_run, self._waiting_since = run.pk, now
+        waited = now - self._waiting_since
+        if self.patience / 3 <= waited < self.patience:
+            wake_workers(run.pk)  # its message may have been lost
+        return waited >= self.patience
 
-    def stop(self, *, grace: float) -> None:
-        """Let running tasks end within `grace` seconds, then kill all processes."""
-        # set() waits for whoever sleeps on the event, and without limit if that process was killed
-        # or stopped in its sleep. Another thread does it, so that this one goes on.
-        threading.Thread(target=self._stop_event.set, daemon=True).start()
-        self._sentinel.join(grace)
-        self.kill()
-
-    def kill(self) -> None:
-        """Kill the sentinel; the kernel kills the processes below it (see processes.py).
-
-        Whoever looks at their locked files afterwards must find them without a lock.
-        """
-        pids = [process.pid for process in self.list_processes()]
-        self._sentinel.kill()
-        self._sentinel.join()
-        wait_until_dead(pids, seconds=KILL_SECONDS)
-
-
-@receiver(post_spawn)
-@receiver(post_execute_in_worker)
-def _mark_worker_free(**_: Any) -> None:
-    set_process_name(FREE_WORKER_NAME)
-    run_locks.release_lock()
+    def _sweep(self, now: float) -> None:
+        was_reached = self._was_reached
+        self._was_reached = attempt(record_beat, self.name).is_success
+        # While the database was away, living workers could not renew their leases either.
+        if was_reached and self._was_reached:
+            attempt(resend_lost_runs)
+        attempt(recover_turns)
+        if now >= self._next_prune and attempt(prune_records).result:
+            self._next_prune = now + PRUNE_INTERVAL
 
 
-@receiver(pre_execute)
-def _mark_worker_busy(**_: Any) -> None:
-    set_process_name(BUSY_WORKER_NAME)
+def run_cluster(workers: int) -> None:
+    """Become django-q2's own command, as the first process of a session of its own.
+
+    Ctrl-C in a terminal does not reach it, and one signal reaches all processes below it.
+    """
+    os.setsid()
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    logging.getLogger("django-q").setLevel(logging.WARNING)  # else two lines for each message
+    Conf.WORKERS = workers
+    call_command("qcluster")
+
+
+def let_children_die_with_parents() -> None:
+    """Let each process that is forked from now on be killed when its parent dies (Linux only).
+
+    So even `kill -9` leaves no orphans. The processes below them inherit this.
+    """
+    libc = ctypes.CDLL(None)
+    if not hasattr(libc, "prctl"):
+        return
+    forking_pid = os.getpid()
+
+    def note_forking_process() -> None:
+        nonlocal forking_pid
+        forking_pid = os.getpid()
+
+    def request_signal() -> None:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != forking_pid:  # it died before the request, so no signal will come
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    os.register_at_fork(before=note_forking_process, after_in_child=request_signal)
+
+
+def list_processes_below() -> list[psutil.Process]:
+    """Return all processes below this one."""
+    return psutil.Process().children(recursive=True)
+
+
+def is_stuck(process: psutil.Process) -> bool:
+    """Return True if a process is stopped, or dead without having been noticed by its parent."""
+    with suppress(psutil.NoSuchProcess):
+        return process.status() in STUCK_STATES
+    return False
+
+
+def requeue_abandoned_runs(cluster: Any) -> None:
+    """Send the runs of this machine's dead workers again, without waiting for their leases.
+
+    Those that ended with their whole cluster are innocent: no death is counted.
+    """
+    for run_id in run_locks.collect_abandoned_runs():
+        cluster.join(SETTLE_SECONDS)
+        logger.warning("a worker died while it worked on compaction run %s", run_id)
+        attempt(requeue_run, run_id, is_innocent=not cluster.is_alive())
+
+
+def resend_lost_runs() -> None:
+    """Send lost runs again."""
+    if run_count := engine.resend_lost_runs():
+        logger.warning("sent %s lost compaction runs again", run_count)
+
+
+def recover_turns() -> None:
+    """Close the turns of processes that died."""
+    backend_registry.get_backend().recover_turns()
+
+
+def prune_records() -> bool:
+    """Delete old records of runs for a moment; return True if none is left."""
+    return retention.prune_records(seconds=PRUNE_SECONDS)
+
+
+@dataclass(frozen=True)
+class Attempt(Generic[T]):
+    """What became of a call: its result, or nothing because it raised."""
+
+    is_success: bool
+    result: T | None = None
+
+
+def attempt(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Attempt[T]:
+    """Call a function that a database out of reach may break; log that once a minute.
+
+    Whatever calls this does so again a moment later, so no error may end the process.
+    """
+    close_old_connections()
+    try:
+        return Attempt(is_success=True, result=function(*args, **kwargs))
+    except Exception as error:
+        name = getattr(function, "__name__", str(function))
+        if time.monotonic() >= _next_logs.get(name, 0.0):
+            _next_logs[name] = time.monotonic() + LOG_INTERVAL
+            logger.error("the worker could not %s: %s", name, error, exc_info=not is_outage(error))
+        return Attempt(is_success=False)
+
+
+_next_logs: dict[str, float] = {}

@@ -40,6 +40,10 @@ class RunLocks:
             path.unlink(missing_ok=True)
             os.close(descriptor)
 
+    def count_locks(self) -> int:
+        """Return how many runs this machine's workers execute."""
+        return sum(1 for _ in self.folder.glob("[!.]*"))
+
     def collect_abandoned_runs(self) -> list[str]:
         """Return the ids of runs whose workers are dead, each of them once."""
         return [
@@ -57,4 +61,4 @@ def _remove_if_unlocked(path: Path) -> bool:
     return False
 
 
-run_locks = RunLocks(settings.DATA_DIR / "in-hand")
+run_locks = RunLocks(Path(getattr(settings, "DATA_DIR", tempfile.gettempdir()), "in-hand"))

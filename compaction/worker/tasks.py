@@ -4,51 +4,59 @@ A message only wakes a worker, which then executes the run whose turn it is, not
 message names. The run's row is the truth, so a message may be lost or arrive twice: the sweep sends
 another, and who is woken for nothing finds nothing to claim.
 
-For django-q2's sake: the functions `execute` and `canary` are found by their dotted paths, which
-stored messages name. Moving one needs an alias at its old path (`compaction/tasks.py`).
+django-q2 finds `execute` by its dotted path, which stored messages name. Moving it needs an alias
+at its old path (`compaction/tasks.py`).
 """
 
 import logging
 from uuid import UUID
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.db.models.functions import Now
-from django.utils import timezone
-from django_q.conf import Conf
-from django_q.models import OrmQ
-from django_q.tasks import async_task
 
 from compaction.models import OPEN_STATUSES, CompactionRun
-from compaction.runs import leases, line, wake_ups
-from compaction.runs.beats import FEWEST_PLACES, count_places
+from compaction.runs import leases
 from compaction.worker.run_locks import run_locks
 
 logger = logging.getLogger(__name__)
 
 EXECUTE_TASK = "compaction.worker.tasks.execute"
-CANARY_TASK = "compaction.worker.tasks.canary"
 # Seconds; three calls of a small model on a busy machine. Each call has a shorter limit of its own.
 MAX_RUN_SECONDS = 1800
+MAX_MESSAGES = 64  # that wait at once; more would be of no use, because each wakes any worker
+# The end of a run frees a place of its policy and one of its provider, for which two different
+# runs may have waited.
+FREED_PLACES = 2
 
 
-def enqueue(run_id: UUID | str) -> None:
-    """Put a run in line, note in its row that it was sent, and wake a worker: all or nothing."""
-    with transaction.atomic():
-        # The line comes before the run, as in a claim.
-        line.put_in_line(run_id)
-        CompactionRun.objects.filter(pk=run_id).update(enqueued_at=Now())
-        wake_workers(run_id)
+def send_run(run_id: UUID | str) -> bool:
+    """Note in a run's row that it was sent, and wake a worker. False: the queue is out of reach."""
+    try:
+        with transaction.atomic():
+            CompactionRun.objects.filter(pk=run_id).update(enqueued_at=Now())
+            wake_workers(run_id)
+    except DatabaseError:
+        logger.exception("the queue was not notified of run %s", run_id)
+        return False
+    return True
 
 
 def wake_workers(run_id: UUID | str, *, count: int = 1) -> None:
-    """Send so many messages, unless each worker that is free will find one anyway.
+    """Send so many messages, unless MAX_MESSAGES wait already; each wakes a worker for any run."""
+    # Imported here because a project without workers has no django_q among its apps.
+    from django_q.brokers import get_broker
+    from django_q.tasks import async_task
 
-    More would be of no use, and the table of messages is read ten times a second.
-    """
-    free_messages = OrmQ.objects.filter(key=Conf.PREFIX, lock__lte=timezone.now()).count()
-    places = count_places() if free_messages + count > FEWEST_PLACES else FEWEST_PLACES
-    for _ in range(min(count, places - free_messages)):
+    for _ in range(min(count, MAX_MESSAGES - get_broker().queue_size())):
         async_task(EXECUTE_TASK, str(run_id), timeout=MAX_RUN_SECONDS, group="compaction")
+
+
+def wake_for_freed_place(run_id: UUID | str) -> None:
+    """Wake workers for the runs that may take the place of one that is executed no more."""
+    try:
+        wake_workers(run_id, count=leases.count_claimable_runs(up_to=FREED_PLACES))
+    except DatabaseError:
+        logger.exception("the runs that wait for a place of run %s wait for the sweep", run_id)
 
 
 def requeue_run(run_id: UUID | str, *, is_innocent: bool = False) -> None:
@@ -61,9 +69,9 @@ def requeue_run(run_id: UUID | str, *, is_innocent: bool = False) -> None:
     else:
         leases.take_from_dead(run_id)
     if CompactionRun.objects.filter(pk=run_id, status__in=OPEN_STATUSES).exists():
-        enqueue(run_id)
+        send_run(run_id)
     else:
-        wake_ups.wake_for_freed_place(run_id)  # the worker died before it could
+        wake_for_freed_place(run_id)  # the worker died before it could
 
 
 def execute(run_id: str) -> str:
@@ -84,8 +92,3 @@ def execute(run_id: str) -> str:
     finally:
         run_locks.release_lock()
     return run.status if run else "nothing to claim"
-
-
-def canary(token: str) -> str:
-    """Do nothing. Its message is gone when pusher, worker and monitor have each done their part."""
-    return token

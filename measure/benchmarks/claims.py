@@ -1,7 +1,6 @@
 """What it costs to claim the run whose turn it is while 10,000 runs wait, on both databases."""
 
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,8 +8,8 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from chatcore.models import Session
-from compaction.models import CompactionRun, OwnerTurn
-from compaction.runs import leases, line
+from compaction.models import CompactionRun
+from compaction.runs import leases
 from measure.benchmarks.timing import Row, format_table, measure_median
 from tests.support.worker_processes import KINDS, open_database
 
@@ -36,15 +35,10 @@ def _measure_database(kind: str) -> Iterator[Row]:
             _fill(owner_count)
             yield _measure(f"{kind}: claim, {WAITING:,} runs of {name}", _claim, 1_000_000)
             yield _measure(f"{kind}: the same, without a place left", _find_nothing, 1)
-            start = time.perf_counter()
-            line.put_all_in_line(CompactionRun.objects.filter(status="queued"))
-            seconds = time.perf_counter() - start
-            yield Row(name=f"{kind}: sweep of those runs", value=1000 * seconds)
 
 
 def _measure(name: str, work: Callable[[], None], places: int) -> Row:
     CompactionRun.objects.update(places=places)
-    OwnerTurn.objects.update(places=places)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     return Row(name=name, value=measure_median(work, times=CLAIMS), limit=LIMIT)
@@ -62,7 +56,6 @@ def _find_nothing() -> None:
 def _fill(owner_count: int) -> None:
     """Let runs of so many owners wait, in place of all earlier ones."""
     CompactionRun.objects.all().delete()
-    OwnerTurn.objects.all().delete()
     Session.objects.all().delete()
     User.objects.all().delete()
     users = User.objects.bulk_create(User(username=f"u{i}") for i in range(owner_count))
@@ -79,4 +72,3 @@ def _fill(owner_count: int) -> None:
         )
         for session in sessions
     )
-    line.put_all_in_line(CompactionRun.objects.filter(status="queued"))

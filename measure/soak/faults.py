@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import redis as redis_client
 
-from compaction.worker.processes import STATE_ZOMBIE, list_descendants
 from tests.support.postgres_server import PostgresServer
 from tests.support.redis_server import RedisServer
 from tests.support.served_product import ServedProduct
@@ -72,7 +72,9 @@ class Faults(threading.Thread):
 
     def _kill_worker_process(self) -> None:
         pids = [
-            pid for pid, words in list_processes(self._product.pid) if "manage.py worker" in words
+            pid
+            for pid, words in list_processes(self._product.pid)
+            if "chatcore worker" in words or "qcluster" in words
         ]
         if pids:
             _send(random.choice(pids), signal.SIGKILL)
@@ -124,11 +126,10 @@ class Faults(threading.Thread):
 def list_processes(parent: int) -> list[tuple[int, str]]:
     """Return the living processes below `parent`, with their command lines."""
     found = []
-    for process in list_descendants(parent):
-        with contextlib.suppress(OSError):
-            line = Path(f"/proc/{process.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-            if process.state != STATE_ZOMBIE:
-                found.append((process.pid, line))
+    for process in psutil.Process(parent).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.status() != psutil.STATUS_ZOMBIE:
+                found.append((process.pid, " ".join(process.cmdline())))
     return found
 
 
@@ -136,7 +137,9 @@ def list_memory(parent: int) -> dict[str, int]:
     """Return the megabytes of the largest process of each kind."""
     sizes: dict[str, int] = {}
     for pid, words in [(parent, "serve"), *list_processes(parent)]:
-        kind = next((name for name in ("web_server", "worker") if name in words), "supervisor")
+        kind = next(
+            (name for name in ("web_server", "worker", "qcluster") if name in words), "supervisor"
+        )
         with contextlib.suppress(OSError, IndexError):
             pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
             size = pages * os.sysconf("SC_PAGE_SIZE") // 2**20

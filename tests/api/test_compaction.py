@@ -118,7 +118,7 @@ def test_a_run_that_is_not_waited_for_is_202_and_queued_once(
     api: APIClient, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enqueued_ids: list[object] = []
-    monkeypatch.setattr(tasks, "enqueue", enqueued_ids.append)
+    monkeypatch.setattr(tasks, "send_run", enqueued_ids.append)
     first, second = (
         api.post(f"{address}/compact", {"instructions": "Keep the names."}) for _ in range(2)
     )

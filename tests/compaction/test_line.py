@@ -12,8 +12,8 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from chatcore.models import Session
-from compaction.models import CompactionPolicy, CompactionRun, OwnerTurn
-from compaction.runs import cancellation, engine, leases, line, retention
+from compaction.models import CompactionPolicy, CompactionRun
+from compaction.runs import cancellation, engine, leases
 from compaction.worker import tasks
 from models_registry.models import AiModel, Provider
 from tests.support.compaction_sessions import SUMMARY, fill_session
@@ -179,11 +179,9 @@ class TestPlacesOfAProvider:
 
 
 class TestNobodyWaitsForEver:
-    def test_a_hint_that_was_lost_is_found_by_the_sweep(self, wide: Session) -> None:
+    def test_a_message_that_was_lost_is_sent_again_by_the_sweep(self, wide: Session) -> None:
         (run,) = request_runs(wide, "bob", 1)
-        OwnerTurn.objects.all().delete()
         OrmQ.objects.all().delete()
-        assert claim_next() is None
         long_ago = timezone.now() - timedelta(minutes=5)
         CompactionRun.objects.update(created_at=long_ago, enqueued_at=long_ago)
         assert engine.resend_lost_runs() == 1
@@ -193,7 +191,6 @@ class TestNobodyWaitsForEver:
     def test_a_run_of_an_earlier_release_has_its_turn(self, wide: Session) -> None:
         runs = request_runs(wide, "bob", 2)
         CompactionRun.objects.update(owner=None, provider="")
-        OwnerTurn.objects.all().delete()
         assert engine.resend_waiting_runs() == 2
         assert [claim_next() for _ in range(3)] == [*runs, None]
 
@@ -205,35 +202,20 @@ class TestNobodyWaitsForEver:
         automatic = engine.request_run(session.pk, trigger="after_response")
         manual = engine.request_run(session.pk, trigger="manual", policy="wide")
         assert (manual.pk, manual.places) == (automatic.pk, 100)
-        assert OwnerTurn.objects.filter(policy="wide", is_waiting=True).exists()
         assert claim_next() == manual
         assert claim_next() is None
 
-    def test_what_was_claimed_by_others_leaves_no_worker_woken_for_ever(
-        self, wide: Session
-    ) -> None:
-        for run in request_runs(wide, "bob", 3):
+    def test_what_others_claimed_is_passed_over(self, wide: Session) -> None:
+        *claimed, waiting = request_runs(wide, "bob", 3)
+        for run in claimed:
             assert leases.claim_run(run.pk)
-        assert not line.is_empty()
-        assert claim_next() is None
-        assert line.is_empty()
+        assert [claim_next() for _ in range(2)] == [waiting, None]
 
-    def test_a_crowd_sends_no_more_messages_than_wake_every_worker(self, wide: Session) -> None:
-        request_runs(wide, "bob", 40)
-        assert OrmQ.objects.count() == 16
-        assert engine.resend_waiting_runs() == 16
-        assert OrmQ.objects.count() == 16
-
-    def test_turns_of_long_ago_are_forgotten(self, wide: Session) -> None:
-        request_runs(wide, "bob", 2)
-        assert claim_next()
-        OwnerTurn.objects.update(served_at=timezone.now() - timedelta(days=2))
-        retention.prune_records()
-        assert OwnerTurn.objects.exists(), "a run waits"
-        assert claim_next()
-        OwnerTurn.objects.update(served_at=timezone.now() - timedelta(days=2))
-        retention.prune_records()
-        assert not OwnerTurn.objects.exists()
+    def test_a_crowd_sends_no_more_messages_than_are_of_use(self, wide: Session) -> None:
+        request_runs(wide, "bob", tasks.MAX_MESSAGES + 10)
+        assert OrmQ.objects.count() == tasks.MAX_MESSAGES
+        assert engine.resend_waiting_runs() == engine.RESENT_RUNS
+        assert OrmQ.objects.count() == tasks.MAX_MESSAGES
 
 
 def test_a_message_wakes_a_worker_for_the_run_whose_turn_it_is(

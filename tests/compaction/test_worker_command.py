@@ -3,7 +3,6 @@
 import os
 import signal
 from collections.abc import Iterator
-from datetime import timedelta
 from multiprocessing import Value
 from pathlib import Path
 from queue import Queue
@@ -15,7 +14,6 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import OperationalError
-from django.utils import timezone
 from django_q.models import OrmQ
 from django_q.signing import SignedPackage
 from django_q.tasks import async_task
@@ -26,8 +24,7 @@ from chatcore.local_model.register import TIMEOUT_SECONDS
 from chatcore.models import Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from compaction.worker import cluster, supervisor, tasks
-from compaction.worker.broker import LaneBroker
+from compaction.worker import cluster, tasks
 from compaction.worker.run_locks import RunLocks
 from compaction.worker.tasks import MAX_RUN_SECONDS
 from tests.support.compaction_sessions import SUMMARY
@@ -44,11 +41,9 @@ def stage(tmp_path: Path, django_db_blocker: DjangoDbBlocker) -> Iterator[Worker
 
 @pytest.fixture
 def run_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunLocks:
-    """Let this process act as a worker, with its own name in ps and locks of its own."""
+    """Let this process act as a worker, with locks of its own."""
     locks = RunLocks(tmp_path)
-    monkeypatch.setattr(cluster, "run_locks", locks)
     monkeypatch.setattr(tasks, "run_locks", locks)
-    monkeypatch.setattr(cluster, "set_process_name", lambda _: None)
     return locks
 
 
@@ -73,42 +68,9 @@ def test_it_applies_a_run_and_ends_with_all_its_processes_when_told(stage: Worke
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_canary_overtakes_the_backlog_and_no_other_cluster_takes_it() -> None:
-    for number in range(3):
-        async_task("compaction.worker.tasks.canary", str(number))
-    here, elsewhere = LaneBroker(), LaneBroker()
-    elsewhere.lane += "-elsewhere"
-    here.send_canary()
-    canary = OrmQ.objects.get(key=here.lane)
-    assert elsewhere.dequeue() != [(canary.pk, canary.payload)]
-    assert here.dequeue() == [(canary.pk, canary.payload)]
-    assert here.is_canary_out()
-    here.acknowledge(canary.pk)
-    assert not here.is_canary_out()
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_message_is_taken_by_one_cluster_and_in_the_order_it_came() -> None:
-    sent = [async_task("compaction.worker.tasks.canary", str(number)) for number in range(3)]
-    first, second = LaneBroker(), LaneBroker()
-    messages = [row for queue in (first, second, first) for row in queue.dequeue() or []]
-    assert [OrmQ.objects.get(pk=pk).task_id() for pk, _ in messages] == sent
-    assert second.dequeue() is None
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_message_that_a_wrong_clock_locked_for_days_is_taken_at_once() -> None:
-    async_task("compaction.worker.tasks.canary", "from the future")
-    OrmQ.objects.update(lock=timezone.now() + timedelta(days=3))
-    first, second = LaneBroker(), LaneBroker()
-    assert [pk for pk, _ in first.dequeue() or []] == [OrmQ.objects.get().pk]
-    assert second.dequeue() is None
-
-
-@pytest.mark.django_db(transaction=True)
 def test_telling_the_queue_of_a_run_stamps_the_run(session: Session) -> None:
     run = CompactionRun.objects.create(session_id=session.pk, trigger="manual", policy="oneclaw")
-    tasks.enqueue(run.pk)
+    assert tasks.send_run(run.pk)
     run.refresh_from_db()
     assert run.enqueued_at is not None
     assert OrmQ.objects.get().args() == (str(run.pk),)
@@ -173,8 +135,8 @@ def test_a_database_that_is_away_is_one_line_a_minute(caplog: pytest.LogCaptureF
         raise ValueError("a mistake of ours")
 
     for _ in range(50):
-        assert not supervisor.attempt(look_away).is_success
-        assert not supervisor.attempt(break_down).is_success
+        assert not cluster.attempt(look_away).is_success
+        assert not cluster.attempt(break_down).is_success
     outage, mistake = caplog.records
     assert outage.getMessage() == "the worker could not look_away: connection refused"
     assert not outage.exc_info

@@ -1,12 +1,13 @@
-"""The locked files of workers that die, and the process table."""
+"""The locked files of workers that die, and processes that die with their parents."""
 
 import os
 import signal
 from pathlib import Path
 
-from compaction.worker.processes import die_with_parent, list_descendants, set_process_name
+from compaction.worker.cluster import let_children_die_with_parents
 from compaction.worker.run_locks import RunLocks
 from tests.support.waiting import wait_until
+from tests.support.worker_processes import is_living, list_living
 
 
 def in_a_child(*steps: object) -> int:
@@ -61,27 +62,16 @@ def test_a_stopped_worker_keeps_what_it_has_in_hand(tmp_path: Path) -> None:
     bury(pid)
 
 
-def test_a_process_is_found_below_its_parent_under_the_name_it_gave_itself() -> None:
-    pid = in_a_child(lambda: set_process_name("jobs-test"))
-    try:
-        [child] = [process for process in list_descendants(os.getpid()) if process.pid == pid]
-        assert (child.name, child.parent) == ("jobs-test", os.getpid())
-    finally:
-        bury(pid)
-
-
 def test_children_and_grandchildren_die_with_a_parent_that_is_killed() -> None:
     def ask_then_fork() -> None:
-        die_with_parent()
+        let_children_die_with_parents()
         if os.fork() == 0:
             if os.fork() == 0:
                 signal.pause()
             signal.pause()
 
     parent = in_a_child(ask_then_fork)
-    wait_until(lambda: len(list_descendants(parent)) == 2)
-    below = {process.pid for process in list_descendants(parent)}
+    wait_until(lambda: len(list_living(parent)) == 2)
+    below = list_living(parent)
     bury(parent)
-    wait_until(
-        lambda: not below & {process.pid for process in list_descendants(1) if process.state != "Z"}
-    )
+    wait_until(lambda: not any(map(is_living, below)))

@@ -10,14 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
+import psutil
 import pytest
 from django.core.management import CommandError, call_command
 
-from compaction.worker.processes import list_descendants
 from tests.support.held_port import hold_port
 from tests.support.prepared_database import put_database
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
 from tests.support.web_process import build_environment
+from tests.support.worker_processes import is_living, list_living, read_name
 
 pytestmark = pytest.mark.faults
 WEB_SERVER = "chatcore.serving.web_server"
@@ -53,9 +54,9 @@ class Serving:
 
     def find_child(self, words: str) -> int | None:
         """The pid of the supervisor's own child with `words` in its command line."""
-        for process in list_descendants(self.process.pid):
-            if process.parent == self.process.pid and words in read_command_line(process.pid):
-                return process.pid
+        for child in psutil.Process(self.process.pid).children():
+            if words in read_name(child.pid):
+                return int(child.pid)
         return None
 
     def hurt(self, words: str, number: signal.Signals) -> None:
@@ -66,13 +67,6 @@ class Serving:
         # A process that hangs is asked several times before it is given up.
         wait_until(lambda: self.find_child(words) not in (None, pid), seconds=180, what=words)
         wait_until(self.is_live, what="the web server")
-
-
-def read_command_line(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-    except OSError:
-        return ""
 
 
 @pytest.fixture
@@ -116,10 +110,10 @@ def check_link(serving: Serving) -> None:
 
 def check_end(serving: Serving, number: signal.Signals) -> None:
     """A signal ends the command calmly, and none of its processes is left."""
-    pids = [process.pid for process in list_descendants(serving.process.pid)]
+    processes = list_living(serving.process.pid)
     serving.process.send_signal(number)
     assert serving.process.wait(PATIENCE_SECONDS) == (-number if number == signal.SIGKILL else 0)
-    wait_until(lambda: not any(map(read_command_line, pids)), what="the end of all processes")
+    wait_until(lambda: not any(map(is_living, processes)), what="the end of all processes")
 
 
 @pytest.mark.slow

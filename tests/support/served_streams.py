@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import psutil
 
-from compaction.worker.processes import list_descendants
 from tests.support.scripted_model import ScriptedModel
 from tests.support.served_product import ServedProduct
 
 WITHIN = 180  # seconds for what takes a lease of 45 s, on a machine that has other things to do
-WEB_SERVER = b"chatcore.serving.web_server"
+WEB_SERVER = "chatcore.serving.web_server"
 REGISTER = (
     "from models_registry.models import AiModel, Provider;"
     "p = Provider.objects.create(name='scripted', protocol='openai', base_url='{url}');"
@@ -66,10 +66,9 @@ def join_text(events: list[dict[str, Any]]) -> str:
 def find_web_processes(product: ServedProduct) -> list[int]:
     """Return the process ids of the web servers."""
     return [
-        process.pid
-        for process in list_descendants(product.pid)
-        if process.parent == product.pid
-        and WEB_SERVER in Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        child.pid
+        for child in psutil.Process(product.pid).children()
+        if WEB_SERVER in " ".join(child.cmdline())
     ]
 
 

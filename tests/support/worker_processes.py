@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import environ
+import psutil
 import psycopg
 from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
 from django.db.utils import load_backend
 
-from compaction.worker.processes import STATE_ZOMBIE, Process, list_descendants
 from tests.support.prepared_database import create_database, put_database
 from tests.support.waiting import wait_until
 
@@ -77,20 +77,25 @@ def use_database(url: str, **options: Any) -> Iterator[str]:
         connections["default"] = previous_connection
 
 
+def build_environment(url: str, folder: Path) -> dict[str, str]:
+    """Return the environment of a command over this database and data folder."""
+    return os.environ | {
+        "DJANGO_SETTINGS_MODULE": "chatcore.settings",
+        "CHATCORE_DATA_DIR": str(folder),
+        "CHATCORE_DATABASE_URL": url,
+        "CHATCORE_SECRET_KEY": settings.SECRET_KEY,
+        "CHATCORE_KEY_ENCRYPTION_KEYS": ",".join(settings.CHATCORE["KEY_ENCRYPTION_KEYS"]),
+        "CHATCORE_LOG_LEVEL": "INFO",
+    }
+
+
 class Worker:
     """One `chatcore worker` process and all processes below it."""
 
     def __init__(self, url: str, folder: Path, *arguments: str) -> None:
         self.log = folder / "worker.log"
         self.arguments = arguments
-        self.environment = os.environ | {
-            "DJANGO_SETTINGS_MODULE": "chatcore.settings",
-            "CHATCORE_DATA_DIR": str(folder),
-            "CHATCORE_DATABASE_URL": url,
-            "CHATCORE_SECRET_KEY": settings.SECRET_KEY,
-            "CHATCORE_KEY_ENCRYPTION_KEYS": ",".join(settings.CHATCORE["KEY_ENCRYPTION_KEYS"]),
-            "CHATCORE_LOG_LEVEL": "INFO",
-        }
+        self.environment = build_environment(url, folder)
         self.seen_pids: set[int] = set()
         self.start()
 
@@ -107,64 +112,48 @@ class Worker:
                 start_new_session=True,
             )
         wait_until(
-            lambda: len(self.list_workers()) >= 2 and self.find_monitor() and self.find_pusher(),
+            lambda: len(self.list_workers()) >= 2 and self.find("monitor") and self.find("pusher"),
             seconds=90,
             what="the cluster's start",
         )
 
-    def list_members(self) -> list[Process]:
-        """Return all living processes below the command."""
-        members = [
-            process
-            for process in list_descendants(self.process.pid)
-            if process.state != STATE_ZOMBIE
-        ]
-        self.seen_pids |= {process.pid for process in members}
+    def list_members(self) -> dict[int, str]:
+        """Return all living processes below the command, with their names in ps."""
+        members = {process.pid: read_name(process.pid) for process in list_living(self.process.pid)}
+        self.seen_pids |= set(members)
         return members
 
     def find_sentinel(self) -> int:
-        return next(
-            process.pid for process in self.list_members() if process.parent == self.process.pid
-        )
+        """Return the child of the cluster's first process."""
+        (cluster,) = psutil.Process(self.process.pid).children()
+        return int(cluster.children()[0].pid)
 
-    def list_workers(self, name: str = "jobs-") -> list[int]:
-        """Return the workers whose name in ps starts with `name`: jobs-free, jobs-busy."""
-        return [process.pid for process in self.list_members() if process.name.startswith(name)]
+    def list_workers(self, state: str = "") -> list[int]:
+        """Return the workers, or those that are "idle" or "processing"."""
+        states = [state] if state else ["idle", "processing"]
+        return [
+            pid
+            for pid, name in self.list_members().items()
+            if any(f" {word}" in name for word in states)
+        ]
 
-    def find_monitor(self) -> int | None:
-        return next(iter(self._list_helpers()), None)
-
-    def find_pusher(self) -> int | None:
-        return next(iter(self._list_helpers()[1:]), None)
-
-    def _list_helpers(self) -> list[int]:
-        """Return monitor and pusher, in the order in which django-q2 starts them."""
-        members = self.list_members()
-        if not members:
-            return []
-        return sorted(
-            process.pid
-            for process in members
-            if process.parent == members[0].pid and not process.name.startswith("jobs-")
-        )
+    def find(self, kind: str) -> int | None:
+        """Return the monitor or the pusher."""
+        return next((pid for pid, name in self.list_members().items() if f" {kind}" in name), None)
 
     def find_lock_holder(self) -> int:
         """Return the free worker that holds the queue's lock; the others wait for that lock."""
-        return next(pid for pid in self.list_workers("jobs-free") if not waits_for_a_lock(pid))
+        return next(pid for pid in self.list_workers("idle") if not waits_for_a_lock(pid))
 
     def kill(self, pid: int | None, number: int = signal.SIGKILL) -> None:
-        assert pid in {self.process.pid} | {process.pid for process in self.list_members()}, (
+        assert pid in {self.process.pid} | set(self.list_members()), (
             "only our own children are killed"
         )
         os.kill(pid, number)
 
     def find_orphans(self) -> list[int]:
         """Return living processes that were below this worker and are not any more."""
-        below = (
-            {process.pid for process in self.list_members()}
-            if self.process.poll() is None
-            else set()
-        )
+        below = set(self.list_members()) if self.process.poll() is None else set()
         return [pid for pid in self.seen_pids - below if is_our_python(pid)]
 
     def stop(self) -> None:
@@ -179,6 +168,30 @@ class Worker:
                 self.process.wait()
 
 
+def list_living(pid: int) -> list[psutil.Process]:
+    """Return the processes below `pid` that are not dead."""
+    try:
+        below = psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+    return [process for process in below if is_living(process)]
+
+
+def is_living(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def read_name(pid: int) -> str:
+    """Return the name of a process in ps: django-q2 says there what it does."""
+    try:
+        return " ".join(psutil.Process(pid).cmdline())
+    except psutil.NoSuchProcess:
+        return ""
+
+
 def waits_for_a_lock(pid: int) -> bool:
     """Return True if the process waits for a semaphore (a futex), and not for a pipe."""
     return "futex" in Path(f"/proc/{pid}/wchan").read_text()
@@ -186,11 +199,4 @@ def waits_for_a_lock(pid: int) -> bool:
 
 def is_our_python(pid: int) -> bool:
     """Return True if the process lives and is a worker, and not another one with its number."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        return (
-            state != STATE_ZOMBIE
-            and b"manage.py\0worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
-        )
-    except OSError:
-        return False
+    return psutil.pid_exists(pid) and is_living(psutil.Process(pid)) and "worker" in read_name(pid)

@@ -9,9 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
 from compaction.backends.registry import get_backend
-from compaction.worker.processes import die_with_parent
-from compaction.worker.supervisor import WorkerSupervisor
-from compaction.worker.watchdog import PATIENCE
+from compaction.worker.cluster import PATIENCE, ClusterKeeper
 
 
 class Command(BaseCommand):
@@ -29,11 +27,10 @@ class Command(BaseCommand):
             type=float,
             default=PATIENCE,
             help=(
-                "Seconds without an answer, while a worker is free, until the cluster counts as "
+                "Seconds that a run may wait while a worker is free, until the cluster counts as "
                 "hung (default: %(default)s)."
             ),
         )
-
         parser.add_argument(
             "--metrics",
             default="",
@@ -53,11 +50,10 @@ class Command(BaseCommand):
         if metrics:
             serve_metrics(metrics)
         disable_connection_pools()
-        die_with_parent()
-        worker_supervisor = WorkerSupervisor(workers=workers, patience=patience)
+        keeper = ClusterKeeper(workers=workers, patience=patience)
         for signal_number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(signal_number, worker_supervisor.request_stop)
-        sys.exit(worker_supervisor.run())
+            signal.signal(signal_number, keeper.request_stop)
+        sys.exit(keeper.run())
 
 
 def disable_connection_pools() -> None:
