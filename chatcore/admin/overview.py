@@ -81,45 +81,35 @@ def _count_turns() -> Card:
 
 
 def _count_failures() -> Card:
-    failures = Turn.objects.filter(status=Turn.Status.FAILED, started_at__gte=begin_day())
-    counts = (
-        failures.order_by()
-        .values_list(KT("error__type"))
-        .annotate(count=Count("pk"))
-        .order_by("-count")
-    )
-    rows = list(counts[:MAX_ROWS])
-    link = build_link(
-        "chatcore_turn",
-        status__exact=Turn.Status.FAILED,
-        started_at__gte=begin_day().isoformat(),
-    )
+    rows, link = _rank_failures(KT("error__type"), since=begin_day())
+    total = sum(count for _reason, count in rows)
     return {
         "title": _("Failures today, by reason"),
-        "value": f"{sum(count for _reason, count in rows):,}",
+        "value": f"{total:,}",
         "link": link,
         "rows": [(reason or _("unknown"), f"{count:,}", link, None) for reason, count in rows],
     }
 
 
 def _count_failures_of_providers() -> Card:
-    start = timezone.now() - datetime.timedelta(hours=1)
-    failures = Turn.objects.filter(status=Turn.Status.FAILED, started_at__gte=start)
     name = Coalesce(F("model__provider__name"), F("session__model__provider__name"))
-    counts = failures.order_by().values_list(name).annotate(count=Count("pk")).order_by("-count")
-    link = build_link(
-        "chatcore_turn", status__exact=Turn.Status.FAILED, started_at__gte=start.isoformat()
-    )
-    rows = [
-        (provider or _("unknown"), f"{count:,}", link, None)
-        for provider, count in counts[:MAX_ROWS]
-    ]
+    rows, link = _rank_failures(name, since=timezone.now() - datetime.timedelta(hours=1))
     return {
         "title": _("Providers that failed in the last hour"),
         "value": f"{len(rows):,}",
         "link": build_link("models_registry_provider"),
-        "rows": rows,
+        "rows": [(provider or _("unknown"), f"{count:,}", link, None) for provider, count in rows],
     }
+
+
+def _rank_failures(key: Any, *, since: datetime.datetime) -> tuple[list[tuple[Any, int]], str]:
+    """Return the most frequent values of `key` with their counts, and a link to the failures."""
+    failures = Turn.objects.filter(status=Turn.Status.FAILED, started_at__gte=since).order_by()
+    counts = failures.values_list(key).annotate(count=Count("pk")).order_by("-count")[:MAX_ROWS]
+    link = build_link(
+        "chatcore_turn", status__exact=Turn.Status.FAILED, started_at__gte=since.isoformat()
+    )
+    return list(counts), link
 
 
 def _measure_queue() -> Iterator[Card]:
