@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from allauth.mfa.adapter import get_adapter
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.forms import ActivateTOTPForm
-from allauth.mfa.totp.internal.auth import TOTP
 from allauth.mfa.utils import is_mfa_enabled
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -33,7 +33,9 @@ class ActivateForm(ActivateTOTPForm):
     def clean_code(self) -> str:
         """Check the code, and note that it is used. A code counts for 30 seconds."""
         code: str = super().clean_code()
-        TOTP(Authenticator(user=self.user))._mark_code_used(code)
+        data = {"secret": get_adapter().encrypt(self.secret)}
+        factor = Authenticator(user=self.user, type=Authenticator.Type.TOTP, data=data)
+        factor.wrap().validate_code(code)  # which counts once
         return code
 
 

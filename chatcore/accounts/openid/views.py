@@ -41,22 +41,27 @@ class CheckedAdapter(OpenIDConnectOAuth2Adapter):
         claims = self._verify(app, kwargs["response"].get("id_token") or "")
         data = {"id_token": claims}
         if app.settings.get("fetch_userinfo", True):
-            data["userinfo"] = self._fetch_user_info(token.token)
+            data["userinfo"] = self._get(
+                self.profile_url, headers={"Authorization": f"Bearer {token.token}"}
+            )
             if data["userinfo"].get("sub") != claims["sub"]:
                 raise OAuth2Error("The userinfo is about somebody else than the id_token")
         return self.get_provider().sociallogin_from_response(request, data)
 
     def _verify(self, app: Any, id_token: str) -> dict[str, Any]:
-        with get_adapter().get_requests_session() as session:
-            answer = session.get(self.openid_config["jwks_uri"])
-            answer.raise_for_status()
         return verify_id_token(
             id_token,
-            key_set=answer.json(),
+            key_set=self._get(self.openid_config["jwks_uri"]),
             issuer=self.openid_config["issuer"],
             client_id=app.client_id,
             nonce=self._nonce,
         )
+
+    def _get(self, address: str, **options: Any) -> Any:
+        with get_adapter().get_requests_session() as session:
+            answer = session.get(address, **options)
+            answer.raise_for_status()
+            return answer.json()
 
 
 @login_not_required
