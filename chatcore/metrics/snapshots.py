@@ -11,6 +11,7 @@ are added to one file, so that sums never fall and files do not pile up.
 
 import contextlib
 import fcntl
+import importlib
 import json
 import logging
 import os
@@ -23,7 +24,7 @@ from typing import IO, Any
 
 from django.conf import settings
 
-from chatcore.metrics.definitions import registry
+from chatcore.metrics import definitions
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ Families = dict[str, Family]
 def collect_families() -> Families:
     """Return what this process has counted."""
     families: Families = {}
-    for metric in registry.collect():
+    for metric in definitions.registry.collect():
         family = families[metric.name] = Family(metric.type, metric.documentation)
         for sample in metric.samples:
             if not sample.name.endswith("_created"):
@@ -125,12 +126,8 @@ class Snapshots:
             # Closes the child's copy only: the parent's lock stays.
             self._lock_file.close()
         self._lock_file = self._path = None
-        for collector in list(registry._collector_to_names):
-            _clear(collector)
-
-
-def _clear(collector: Any) -> None:
-    collector.clear() if collector._labelnames else collector._metric_init()
+        # New metrics in a new registry: another thread may have held a lock of the old ones.
+        importlib.reload(definitions)
 
 
 def _folder() -> Path:
