@@ -83,7 +83,7 @@ def _send_frames(
     # give its connection back now.
     close_old_connections()
     return hand_over_stream(
-        request._request,
+        request,
         frames,
         content_type=MEDIA_TYPE,
         headers=HEADERS,

@@ -96,7 +96,7 @@ def repeatable(*, in_transaction: bool = True) -> Callable[[CreateMethod], Creat
             row, is_new = _claim_key(request, key, payload_hash)
             if not is_new:
                 return _replay(request, row)
-            request._request.claimed_key = row  # type: ignore[attr-defined]
+            request.claimed_key = row  # type: ignore[attr-defined]
             try:
                 with _keep_claim(row):
                     return create(view, request, *args, **kwargs)
@@ -116,7 +116,7 @@ def settle(request: Request, *, session_id: UUID | None = None, body: Any = None
     The answer is a session or another body. Raises DraftLost if the claim was lost meanwhile, so
     that nothing is created twice. Does nothing for a request without a key.
     """
-    row = getattr(request._request, "claimed_key", None)
+    row = getattr(request, "claimed_key", None)
     if row is not None:
         _store_answer(row, 201, session_id, body)
 

@@ -109,7 +109,7 @@ class SessionExportView(APIView):
         name = request.query_params.get("format", "chatcore")
         if name == "markdown":
             return hand_over_stream(
-                request._request,
+                request,
                 stream_texts(write_markdown(session)),
                 content_type="text/markdown; charset=utf-8",
                 headers={"Content-Disposition": f'attachment; filename="{session.pk}.md"'},
@@ -135,9 +135,9 @@ class UserExportView(APIView):
         read; one that breaks off has no end, and no program opens it.
         """
         user: Any = request.user
-        audit.record("user.exported", target=user, request=request._request)
+        audit.record("user.exported", target=user, request=request)
         return hand_over_stream(
-            request._request,
+            request,
             stream_user_export(user),
             content_type="application/zip",
             headers={"Content-Disposition": 'attachment; filename="chatcore.zip"'},

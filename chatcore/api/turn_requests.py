@@ -20,6 +20,7 @@ from chatcore.rest.fields import (
     StrictBooleanField,
     StrictSerializer,
     StrictTextField,
+    body_rules,
 )
 from chatcore.turns import client_tools
 
@@ -57,10 +58,10 @@ class ToolDefinitionSerializer(StrictSerializer):
     strict = serializers.BooleanField(required=False)
 
 
+@body_rules(**CONTENT_RULES)
 class NewMessageSerializer(StrictSerializer):
     """A user's message: text, files, or both."""
 
-    schema_rules = CONTENT_RULES
     content = StrictTextField(max_bytes=limits.MESSAGE_BYTES, required=False, allow_blank=True)
     attachments = serializers.ListField(
         child=AttachmentField(), required=False, max_length=intake.MAX_FILES
@@ -75,6 +76,7 @@ class NewMessageSerializer(StrictSerializer):
         return _require_content(attrs)
 
 
+@body_rules(**CONTENT_RULES)
 class EditedMessageSerializer(StrictSerializer):
     """A new version of a message.
 
@@ -82,7 +84,6 @@ class EditedMessageSerializer(StrictSerializer):
     named.
     """
 
-    schema_rules = CONTENT_RULES
     content = StrictTextField(max_bytes=limits.MESSAGE_BYTES, required=False, allow_blank=True)
     attachments = serializers.ListField(
         child=AttachmentField(), required=False, max_length=intake.MAX_FILES

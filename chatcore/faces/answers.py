@@ -80,7 +80,7 @@ def _answer_with_memory(
         turn, after_seq = memory.start_or_resume_turn(session, completion_request)
     form.name_answer(turn, after_seq)
     watch = ClientWatch(turn)
-    call_at_end(request._request, watch.stop_unless_over)
+    call_at_end(request, watch.stop_unless_over)
     ignored_header = _build_ignored_header(completion_request)
     if completion_request.stream:
         parts = watch.watch_parts(memory.stream_parts(turn, after_seq))
@@ -154,7 +154,7 @@ def _stream_response(
     close_old_connections()  # the stream opens connections for its own reads
     body = async_to_sync(streams.await_first_chunk)(stream)
     return hand_over_stream(
-        request._request,
+        request,
         body,
         content_type=event_streams.MEDIA_TYPE,
         headers=event_streams.HEADERS | dict(build_headers()),

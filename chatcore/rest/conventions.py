@@ -35,6 +35,10 @@ SPECTACULAR_SETTINGS = {
         "LedgerStatusEnum": "compaction.models.LedgerLine.Status",
     },
     "PREPROCESSING_HOOKS": ["chatcore.rest.schema.drop_slash_twins"],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "chatcore.rest.schema.apply_body_rules",
+    ],
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

@@ -1,14 +1,30 @@
 """Strict fields: a value is used as it was sent, or refused with the name of its field."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
+from django.core.validators import RegexValidator
+from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from chatcore.rest import limits
 from chatcore.rest.problems import TooLargeProblem
 
+BODY_RULE = "x-rule-"  # begins the name of a rule until chatcore.rest.schema puts it in its place
 MAX_INTEGER = 2**31 - 1  # the largest value that an integer column holds on both databases
+
+
+# For the OpenAPI document: a text that is trimmed must have something besides spaces.
+HAS_WORDS = RegexValidator(r"\S")
+Serializer = TypeVar("Serializer", bound=type[serializers.BaseSerializer[Any]])
+
+
+def body_rules(**rules: Any) -> Callable[[Serializer], Serializer]:
+    """Give a body rules of the OpenAPI document; no other fields than its own is always one."""
+    rules = {"additionalProperties": False, **rules}
+    extensions = {f"{BODY_RULE}{name}": rule for name, rule in rules.items()}
+    decorator: Callable[[Serializer], Serializer] = extend_schema_serializer(extensions=extensions)
+    return decorator
 
 
 class StrictTextField(serializers.CharField):
@@ -20,9 +36,11 @@ class StrictTextField(serializers.CharField):
 
     def __init__(self, *, max_bytes: int | None = None, **kwargs: Any) -> None:
         kwargs.setdefault("trim_whitespace", False)
-        if not kwargs.get("allow_blank") and not kwargs["trim_whitespace"]:
+        if not kwargs.get("allow_blank"):
             kwargs.setdefault("min_length", 1)  # for the OpenAPI document
         super().__init__(**kwargs)
+        if self.trim_whitespace and not self.allow_blank:
+            self.validators.insert(0, HAS_WORDS)
         self.max_bytes = max_bytes
 
     def to_internal_value(self, data: Any) -> str:
@@ -77,10 +95,9 @@ class JsonObjectField(serializers.DictField):
     """A JSON object with any content."""
 
 
+@body_rules()
 class StrictSerializer(serializers.Serializer[Any]):
     """A request body whose unknown and read-only fields are refused by name."""
-
-    refuses_unknown_fields = True  # in the OpenAPI document: additionalProperties: false
 
     def to_internal_value(self, data: Any) -> Any:
         """Return the validated fields. Raises ValidationError that names every refused field."""

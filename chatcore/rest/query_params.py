@@ -48,21 +48,16 @@ def list_parameter_names(view: "APIView", request: Request) -> frozenset[str]:
 
 
 def _collect_names(view: Any, request: Request, method: str) -> set[str]:
-    from drf_spectacular.utils import OpenApiParameter
+    from drf_spectacular.plumbing import ComponentRegistry
 
     handler = getattr(view, method.lower(), None)
     schema_class = getattr(handler, "kwargs", {}).get("schema", api_settings.DEFAULT_SCHEMA_CLASS)
     schema: AutoSchema = schema_class()
     schema.view = view
-    schema.method = method
-    schema.path = request.path_info
-    names = {
-        parameter.name
-        for parameter in schema.get_override_parameters()
-        if isinstance(parameter, OpenApiParameter) and parameter.location == OpenApiParameter.QUERY
+    path = request.path_info
+    operation = schema.get_operation(path, path, "", method, ComponentRegistry()) or {}
+    return {
+        parameter["name"]
+        for parameter in operation.get("parameters", ())
+        if parameter["in"] == "query"
     }
-    if method == "GET" and getattr(view, "paginator", None) and schema._is_list_view():
-        names |= {
-            parameter["name"] for parameter in view.paginator.get_schema_operation_parameters(view)
-        }
-    return names

@@ -5,7 +5,7 @@ from typing import Any
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema as Base
 
-from chatcore.rest.fields import StrictTextField
+from chatcore.rest.fields import BODY_RULE
 from chatcore.rest.problems import MEDIA_TYPE, ProblemSchemaSerializer
 
 COMMON_PROBLEMS = {
@@ -29,44 +29,29 @@ class ProblemAutoSchema(Base):
     Problems that an operation declares itself keep their description and get the body of a problem.
     """
 
-    def _get_response_bodies(self, direction: Any = "response") -> dict[str, Any]:
-        bodies: dict[str, Any] = super()._get_response_bodies(direction)
+    def get_operation(self, *args: Any, **kwargs: Any) -> dict[str, Any] | None:
+        """Return the operation with its problems; None for one that is left out."""
+        operation: dict[str, Any] | None = super().get_operation(*args, **kwargs)
+        if operation is None:
+            return None
+        bodies = operation["responses"]
         declared_problems = {
             code: body["description"] for code, body in bodies.items() if code >= "400"
         }
-        problems = self._collect_implied_problems() | declared_problems
-        reference = self.resolve_serializer(ProblemSchemaSerializer, direction).ref
+        problems = self._collect_implied_problems(operation) | declared_problems
+        reference = self.resolve_serializer(ProblemSchemaSerializer, "response").ref
         for code, description in sorted(problems.items()):
             content = {MEDIA_TYPE: {"schema": reference}}
             bodies[code] = {"description": description, "content": content}
-        return bodies
+        return operation
 
-    def _map_basic_serializer(self, serializer: Any, direction: Any) -> dict[str, Any]:
-        schema: dict[str, Any] = super()._map_basic_serializer(serializer, direction)
-        if getattr(serializer, "refuses_unknown_fields", False):
-            schema["additionalProperties"] = False
-        if direction == "request":
-            schema |= getattr(serializer, "schema_rules", {})
-        return schema
-
-    def _map_serializer_field(
-        self, field: Any, direction: Any, bypass_extensions: bool = False
-    ) -> dict[str, Any]:
-        schema: dict[str, Any] = super()._map_serializer_field(field, direction, bypass_extensions)
-        # A text that is taken without the spaces around it must have something else.
-        is_trimmed = isinstance(field, StrictTextField) and field.trim_whitespace
-        if is_trimmed and not field.allow_blank and schema.get("type") == "string":
-            schema.setdefault("minLength", 1)
-            schema.setdefault("pattern", r"\S")
-        return schema
-
-    def _collect_implied_problems(self) -> dict[str, str]:
+    def _collect_implied_problems(self, operation: dict[str, Any]) -> dict[str, str]:
         problems = dict(COMMON_PROBLEMS)
         if self.method != "GET":
             problems |= CHANGE_PROBLEMS
         if "{" in self.path:
             problems |= PATH_PROBLEMS
-        if self.method in ("POST", "PATCH") and self._get_request_body():
+        if self.method in ("POST", "PATCH") and "requestBody" in operation:
             problems |= BODY_PROBLEMS
         return problems
 
@@ -88,3 +73,11 @@ def drop_slash_twins(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple[s
     Every route also works with a slash at its end, which the document need not repeat.
     """
     return [endpoint for endpoint in endpoints if not endpoint[0].endswith("/")]
+
+
+def apply_body_rules(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Return the document with the rules of bodies (chatcore.rest.fields.body_rules) in place."""
+    for schema in result["components"]["schemas"].values():
+        for name in [name for name in schema if name.startswith(BODY_RULE)]:
+            schema[name.removeprefix(BODY_RULE)] = schema.pop(name)
+    return result

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.rest import conditions
-from chatcore.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField
+from chatcore.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField, body_rules
 from chatcore.rest.problems import InvalidFieldError
 from compaction.backends import registry
 from compaction.core.ledger.lines import LINE_CHARS
@@ -44,14 +44,16 @@ class ChangedRuleSerializer(StrictSerializer):
     text = StrictTextField(max_length=LINE_CHARS, trim_whitespace=True, required=False)
 
 
-class NewRuleSerializer(ChangedRuleSerializer):
-    """A line of a ledger that is to hold always, or a rule that a person writes."""
-
-    schema_rules = {
+@body_rules(
+    **{
         "if": {"required": ["line"]},
         "then": {"maxProperties": 1},
         "else": {"required": ["text"]},
     }
+)
+class NewRuleSerializer(ChangedRuleSerializer):
+    """A line of a ledger that is to hold always, or a rule that a person writes."""
+
     line = StrictIntegerField(
         required=False, help_text="The id of the line to lift; then nothing else is given."
     )

@@ -6,13 +6,13 @@ from rest_framework import serializers
 
 from chatcore.api.serializers.messages import ToolCallSerializer
 from chatcore.rest import limits
-from chatcore.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField
+from chatcore.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField, body_rules
 
 
+@body_rules(minProperties=1, maxProperties=1)
 class SummarySerializer(StrictSerializer):
     """The text that replaces the compacted messages in requests."""
 
-    schema_rules = {"minProperties": 1, "maxProperties": 1}
     summary = StrictTextField(max_bytes=limits.MESSAGE_BYTES, required=False)
     compacted_summary = StrictTextField(
         max_bytes=limits.MESSAGE_BYTES,

@@ -6,7 +6,7 @@ from rest_framework import serializers
 
 from chatcore.api.serializers.attachments import AttachmentSerializer
 from chatcore.models import Message, Session
-from chatcore.rest.fields import StrictSerializer, StrictTextField
+from chatcore.rest.fields import StrictSerializer, StrictTextField, body_rules
 from chatcore.transfer import formats
 from chatcore.turns import versions
 
@@ -85,13 +85,13 @@ class MessageSerializer(serializers.ModelSerializer[Message]):
         return message.seq < (self.context.get("boundary") or 0)
 
 
+@body_rules()
 class ImportedMessageSerializer(serializers.Serializer[Any]):
     """A message of another system's history.
 
     System messages are stored and not sent: the session's system_prompt is sent instead.
     """
 
-    refuses_unknown_fields = True
     role = serializers.ChoiceField(Message.Role.choices)
     content = serializers.CharField(required=False, allow_blank=True)
     tool_calls = ToolCallSerializer(many=True, required=False)
@@ -103,11 +103,11 @@ class ImportedMessageSerializer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField(required=False)
 
 
+@body_rules()
 class ImportSerializer(serializers.Serializer[Any]):
     """At most 10,000 messages, oldest first."""
 
     # For the OpenAPI document only: `transfer.reader` validates, and far faster.
-    refuses_unknown_fields = True
     messages = ImportedMessageSerializer(many=True)
     format = serializers.ChoiceField(
         list(formats.FORMATS),

@@ -50,7 +50,7 @@ class PassedOnView(OpenAIFaceView):
             if passed_request.is_stream:
                 stream = _stream_answer(connection, passed_request, call)
                 return hand_over_stream(
-                    request._request,
+                    request,
                     async_to_sync(streams.await_first_chunk)(stream),
                     content_type=event_streams.MEDIA_TYPE,
                     headers=event_streams.HEADERS,

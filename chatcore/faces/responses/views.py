@@ -154,7 +154,7 @@ def _send_record(
             return _hand_over(request, turn_streams.stream_response(record), headers)
         return Response(resource.load_resource(record), headers=headers)
     watch = ClientWatch(record.turn)
-    call_at_end(request._request, watch.stop_unless_over)
+    call_at_end(request, watch.stop_unless_over)
     if response_request.stream:
         stream = watch.watch_parts(turn_streams.stream_response(record))
         return _hand_over(request, stream, headers, watch.stop_unless_over)
@@ -182,7 +182,7 @@ def _hand_over(
             on_end()
         raise
     return hand_over_stream(
-        request._request,
+        request,
         body,
         content_type=event_streams.MEDIA_TYPE,
         headers=event_streams.HEADERS | dict(headers),
