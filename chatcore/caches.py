@@ -1,14 +1,13 @@
 """A cache in Redis that goes on in the memory of the process while Redis is away."""
 
-import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
 from typing import Any
 
+from django.core.cache.backends.base import DEFAULT_TIMEOUT, BaseCache
 from django.core.cache.backends.locmem import LocMemCache
-from django.core.cache.backends.redis import RedisCache, RedisCacheClient
+from django.core.cache.backends.redis import RedisCache
 from redis.exceptions import RedisError
 
 logger = logging.getLogger(__name__)
@@ -55,32 +54,24 @@ class Breaker:
             logger.warning("Redis is back")
 
 
-class ResilientClient:
-    """The client of Django's Redis cache, and a cache in memory with the same methods.
+class CachePair:
+    """A cache in Redis, and one in memory for the time while Redis is away.
 
     What is in one of them is not in the other: a limit then counts for each process, from zero.
     """
 
-    def __init__(self, servers: Sequence[str], **options: Any) -> None:
-        timeouts = {
-            "socket_connect_timeout": CONNECT_SECONDS,
-            "socket_timeout": ANSWER_SECONDS,
-        }
+    def __init__(self, server: str, params: dict[str, Any]) -> None:
+        options = {"socket_connect_timeout": CONNECT_SECONDS, "socket_timeout": ANSWER_SECONDS}
+        options |= params.get("OPTIONS", {})
         self.breaker = Breaker()
-        self._redis = RedisCacheClient(list(servers), **timeouts | options)
-        self._memory = LocMemCache(f"in place of {servers}", {})
+        self.redis = RedisCache(server, {**params, "OPTIONS": options})
+        self._memory = LocMemCache(f"in place of {server}", {})
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        return functools.partial(self._run, name)
-
-    def ping(self) -> None:
-        """Ask Redis itself. Raises RedisError."""
-        self._redis.get_client(None, write=True).ping()
-
-    def _run(self, name: str, *args: Any) -> Any:
+    def run(self, name: str, *args: Any) -> Any:
+        """Call the method of the cache that can be asked now."""
         if self.breaker.allows_try():
             try:
-                result = getattr(self._redis, name)(*args)
+                result = getattr(self.redis, name)(*args)
             except RedisError as error:
                 self.breaker.note_failure(error)
             else:
@@ -89,36 +80,56 @@ class ResilientClient:
         return getattr(self._memory, name)(*args)
 
 
-class ResilientRedisCache(RedisCache):
+class ResilientRedisCache(BaseCache):
     """Django's cache in Redis, which goes on in memory while Redis is away.
 
-    All threads share one client with its connections, and with what it knows of the server.
+    All threads share one pair with its connections, and with what it knows of the server.
     """
 
     def __init__(self, server: str, params: dict[str, Any]) -> None:
-        super().__init__(server, params)
-        self._client = _get_client(
-            tuple(self._servers),  # type: ignore[attr-defined]
-            **self._options,  # type: ignore[attr-defined]
-        )
+        super().__init__(params)
+        self._pair = _get_pair(server, params)
 
-    @property
-    def _cache(self) -> Any:
-        return self._client
+    def add(
+        self, key: str, value: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None
+    ) -> bool:
+        return bool(self._pair.run("add", key, value, timeout, version))
+
+    def get(self, key: str, default: Any = None, version: int | None = None) -> Any:
+        return self._pair.run("get", key, default, version)
+
+    def set(
+        self, key: str, value: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None
+    ) -> None:
+        self._pair.run("set", key, value, timeout, version)
+
+    def touch(self, key: str, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None) -> bool:
+        return bool(self._pair.run("touch", key, timeout, version))
+
+    def delete(self, key: str, version: int | None = None) -> bool:
+        return bool(self._pair.run("delete", key, version))
+
+    def incr(self, key: str, delta: int = 1, version: int | None = None) -> int:
+        return int(self._pair.run("incr", key, delta, version))
+
+    def clear(self) -> None:
+        self._pair.run("clear")
 
     @property
     def is_away(self) -> bool:
         """Return True if Redis did not answer when it was asked last."""
-        return self._client.breaker.is_away
+        return self._pair.breaker.is_away
 
     def require_server(self) -> None:
         """Raise RedisError if Redis does not answer, for what must not be in one process only."""
-        self._client.ping()
+        self._pair.redis.get("anybody-there")
 
 
-_clients: dict[str, ResilientClient] = {}
+_pairs: dict[str, CachePair] = {}
 
 
-def _get_client(servers: tuple[str, ...], **options: Any) -> ResilientClient:
-    key = repr((servers, sorted(options.items())))
-    return _clients.setdefault(key, ResilientClient(servers, **options))
+def _get_pair(server: str, params: dict[str, Any]) -> CachePair:
+    key = repr((server, sorted(params.items())))
+    if key not in _pairs:
+        _pairs.setdefault(key, CachePair(server, params))
+    return _pairs[key]

@@ -81,13 +81,13 @@ def test_a_server_that_does_not_answer_is_asked_by_one_caller_only(
 ) -> None:
     monkeypatch.setattr(caches, "PAUSE_SECONDS", 60)
     attempts: list[str] = []
-    original = caches.RedisCacheClient.get
+    original = caches.RedisCache.get
 
-    def count_attempt(client: Any, key: str, default: Any) -> Any:
+    def count_attempt(redis: Any, key: str, *args: Any) -> Any:
         attempts.append(key)
-        return original(client, key, default)
+        return original(redis, key, *args)
 
-    monkeypatch.setattr(caches.RedisCacheClient, "get", count_attempt)
+    monkeypatch.setattr(caches.RedisCache, "get", count_attempt)
     server.pause()
     assert [cache.get("anything") for _ in range(20)] == [None] * 20
     assert len(attempts) == 1
