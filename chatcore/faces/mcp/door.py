@@ -30,18 +30,18 @@ async def serve_mcp(scope: Scope, receive: Receive, send: Send) -> None:
         raise Problem(405, "method_not_allowed", "Only POST: this server keeps no sessions.")
     # The SDK takes a second to import, and most processes never need it.
     await _load_sdk()
-    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from mcp.server.transport_security import TransportSecuritySettings
 
     from chatcore.faces.mcp.tools import build_server, request_headers
 
-    manager = StreamableHTTPSessionManager(
-        build_server()._lowlevel_server,
-        stateless=True,
+    server = build_server()
+    server.streamable_http_app(
+        stateless_http=True,
         json_response=True,
         # A page that has rebound its name to this server's address has no token.
-        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
+    manager = server.session_manager  # of that app, which serves this request alone
     request_headers.set(headers)
     async with manager.run():
         await manager.handle_request(scope, receive, send)
