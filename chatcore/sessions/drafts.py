@@ -62,8 +62,7 @@ class SessionDraft:
 
     def remove_empty(self) -> None:
         """Delete the session itself, whose rows belong to another one now."""
-        drafts = Session.all_objects.filter(pk=self.session.pk).order_by()
-        drafts._raw_delete(drafts.db)
+        Session.all_objects.filter(pk=self.session.pk).delete()
 
     def _update(self, **columns: Any) -> None:
         # The condition is the fence: what is due may be half deleted already.

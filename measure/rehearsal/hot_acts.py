@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from asgiref.sync import async_to_sync
+from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import User
 from django.test import Client
@@ -75,7 +76,8 @@ def list_admin_acts(stage: Stage) -> Mapping[str, Callable[[], object]]:
     session = stage.session.pk
     lists = [
         reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
-        for model in admin.site._registry
+        for model in apps.get_models()
+        if admin.site.is_registered(model)
     ]
     paths = [
         "/admin/",
