@@ -1,6 +1,7 @@
 """The encodings of web pages (https://encoding.spec.whatwg.org), as names of Python's codecs.
 
-Python has others besides, and some take quadratic time, so a page cannot name just any.
+Python has others besides, and some take quadratic time, so a page cannot name just any. Of these
+190 labels Python knows 132, and charset-normalizer no more.
 """
 
 _LABELS_BY_CODEC = {

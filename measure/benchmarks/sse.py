@@ -12,7 +12,6 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -21,6 +20,7 @@ from django.db import connections
 from knox.models import AuthToken
 
 from chatcore.models import Session
+from measure.benchmarks.load.process_usage import read_memory, read_thread_count
 from measure.benchmarks.serving import build_environment, run_server
 from tests.support.events import append_events
 
@@ -139,12 +139,12 @@ def measure(
     """Connect `readers`; `streams` of them get `each` events while they disconnect and return."""
     sessions = [Session.objects.create(owner=owner) for _ in range(readers)]
     _, token = AuthToken.objects.create(owner)
-    idle = _read_status(pid)["Pss"] / 1024
+    idle = read_memory(pid)
     clients = [
         Reader(session.pk, each if place < streams else 0) for place, session in enumerate(sessions)
     ]
-    seconds, status = asyncio.run(_run(url, token, clients, pid, announce, stay))
-    event_total, memory = streams * each, status["Pss"] / 1024
+    seconds, memory, threads = asyncio.run(_run(url, token, clients, pid, announce, stay))
+    event_total = streams * each
     complete_readers = sum(client.is_complete for client in clients)
     return Capacity(
         readers=readers,
@@ -153,13 +153,14 @@ def measure(
         rate=event_total / seconds,
         idle_memory=idle,
         memory=memory,
-        threads=status["Threads"],
+        threads=threads,
     )
 
 
 async def _run(
     url: str, token: str, clients: list[Reader], pid: int, announce: Announce, stay: float
-) -> tuple[float, dict[str, int]]:
+) -> tuple[float, float, int]:
+    """Return the seconds that the events took, and the memory and threads of the process then."""
     start = asyncio.Barrier(len(clients) + 1)
     busy = [client for client in clients if client.event_count]
     quiet = [
@@ -169,18 +170,18 @@ async def _run(
     ]
     reading = [asyncio.create_task(client.follow(url, token, start)) for client in busy]
     await asyncio.wait_for(start.wait(), BEHIND)
-    status = _read_status(pid)
+    memory = read_memory(pid)
     seconds = await asyncio.to_thread(
         announce, [str(client.session) for client in busy], busy[0].event_count
     )
-    peak = _read_status(pid)
+    memory, threads = max(memory, read_memory(pid)), read_thread_count(pid)
     await asyncio.wait((*reading, *quiet), timeout=BEHIND)
     for task in (*quiet, *reading):
         task.cancel()
     for error in await asyncio.gather(*quiet, *reading, return_exceptions=True):
         if error is not None:
             print(f"a reader failed: {error!r}", file=sys.stderr)
-    return seconds, max(status, peak, key=lambda values: values["Pss"])
+    return seconds, memory, threads
 
 
 def announce_from_another_process(sessions: list[str], each: int) -> float:
@@ -210,23 +211,6 @@ def announce(sessions: list[str], each: int) -> float:
     finally:
         connections.close_all()
     return time.monotonic() - start
-
-
-def _read_status(pid: int) -> dict[str, int]:
-    """Return the threads of a process and its memory in KB.
-
-    The memory is the proportional set size: a page of the database file that many connections map
-    counts once.
-    """
-    values = {}
-    for name, file in (("Threads", "status"), ("Pss", "smaps_rollup")):
-        line = next(
-            line
-            for line in Path(f"/proc/{pid}/{file}").read_text().splitlines()
-            if line.startswith(f"{name}:")
-        )
-        values[name] = int(line.split()[1])
-    return values
 
 
 def main() -> int:

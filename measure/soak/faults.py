@@ -140,9 +140,8 @@ def list_memory(parent: int) -> dict[str, int]:
         kind = next(
             (name for name in ("web_server", "worker", "qcluster") if name in words), "supervisor"
         )
-        with contextlib.suppress(OSError, IndexError):
-            pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-            size = pages * os.sysconf("SC_PAGE_SIZE") // 2**20
+        with contextlib.suppress(psutil.NoSuchProcess):
+            size = psutil.Process(pid).memory_info().rss // 2**20
             sizes[kind] = max(sizes.get(kind, 0), size)
     return sizes
 

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Self
 
+import psutil
 import psycopg
 from django.conf import settings
 
@@ -104,13 +105,10 @@ class PostgresServer:
             self._process.wait(60)
 
     def _has_processes(self) -> bool:
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                if os.fsencode(self._folder) in (folder / "cmdline").read_bytes():
-                    return True
-            except OSError:
-                continue
-        return False
+        return any(
+            str(self._folder) in " ".join(process.info["cmdline"] or ())
+            for process in psutil.process_iter(["cmdline"])
+        )
 
 
 def _drop_root() -> dict[str, Any]:

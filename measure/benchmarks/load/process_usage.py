@@ -1,11 +1,10 @@
-"""What a process uses, from /proc: processor time and memory; and how busy the machine is."""
+"""What a process uses: processor time and memory; and how busy the machine is."""
 
-import os
 import threading
 import time
-from pathlib import Path
 
-TICKS = os.sysconf("SC_CLK_TCK")
+import psutil
+
 SAMPLE_SECONDS = 0.1
 REST_SECONDS = 2.0
 REST_SHARE = 0.03  # of a core
@@ -13,8 +12,8 @@ REST_SHARE = 0.03  # of a core
 
 def read_cpu_seconds(pid: int) -> float:
     """Return the processor time of a process so far, user and system."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
 
 
 def wait_for_rest(pid: int) -> None:
@@ -32,21 +31,18 @@ def read_memory(pid: int) -> float:
     It is the proportional set size: a page of the database file that many connections map counts
     once.
     """
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+    return float(psutil.Process(pid).memory_full_info().pss) / 2**20
 
 
 def read_thread_count(pid: int) -> int:
     """Return how many threads a process has."""
-    return len(os.listdir(f"/proc/{pid}/task"))
+    return int(psutil.Process(pid).num_threads())
 
 
 def read_busy_seconds() -> float:
     """Return the processor time that all processes of the machine took so far."""
-    user, nice, system, _, _, interrupt, soft_interrupt, *_ = map(
-        int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
-    )
-    return (user + nice + system + interrupt + soft_interrupt) / TICKS
+    times = psutil.cpu_times()
+    return float(times.user + times.nice + times.system + times.irq + times.softirq)
 
 
 class UsageSampler:
