@@ -42,7 +42,7 @@ def _quote_default(field: Any) -> str:
     if field.null:
         return "NULL"
     if kind == "DateTimeField":
-        return f"'{timezone.now().isoformat()}'::timestamptz - n * interval '1 minute'"
+        return f"'{timezone.now().isoformat()}'::timestamptz - n * interval '5 minutes'"
     if kind == "JSONField":
         return "'[]'" if field.default is list else "'{}'"
     if kind == "UUIDField":
