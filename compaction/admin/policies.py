@@ -70,8 +70,10 @@ class CompactionPolicyAdmin(ModelAdmin):
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
     ) -> Any:
-        """Return the form; who may only look needs none."""
-        if not self._may_edit(request, obj):
+        """Return the form, which adds the knobs itself; who may only look needs none."""
+        if self._may_edit(request, obj):
+            kwargs["fields"] = PolicyForm.Meta.fields
+        else:
             kwargs |= {"form": forms.ModelForm, "fields": []}
         return super().get_form(request, obj, change, **kwargs)
 

@@ -68,13 +68,19 @@ def read_overrides(values: Mapping[str, Any], base: str) -> tuple[dict[str, Any]
     return overrides, errors
 
 
-class KnobsForm(forms.ModelForm):
-    """Reads the fields of the knobs into the policy's overrides, and shows them again."""
+class PolicyForm(forms.ModelForm):
+    """A field for each knob, read into the policy's overrides and shown again."""
 
     base = forms.ChoiceField(
         choices=[(name, name) for name in PRESETS],
         widget=forms.Select(attrs={"class": "run-knob"}),
         help_text="The preset that has all values which are not filled in here.",
+    )
+    stages = forms.CharField(
+        required=False,
+        label="stages",
+        widget=forms.TextInput(attrs={"class": "run-knob", "autocomplete": "off"}),
+        help_text=f"In the order in which they run, with commas: some of {', '.join(STAGES)}.",
     )
 
     class Meta:
@@ -86,17 +92,16 @@ class KnobsForm(forms.ModelForm):
         overrides = self.instance.overrides if isinstance(self.instance.overrides, dict) else {}
         base = PRESETS.get(self.instance.base, ONECLAW).to_dict()
         for group in list_groups():
+            values = overrides.get(group.prefix)
             for knob in list_knobs(type(group)):
                 name = name_field(group, knob)
-                if name not in self.fields:  # who may only look has no fields
-                    continue
-                values = overrides.get(group.prefix)
-                if isinstance(values, dict) and knob.name in values:
-                    self.initial[name] = _show_value(values[knob.name])
-                self.fields[name].help_text = _describe_knob(
+                field = self.fields[name] = _build_field(knob, f"{group.prefix}.{knob.name}")
+                field.help_text = _describe_knob(
                     get_help(knob), get_rule(knob), base[group.prefix][knob.name], self.instance
                 )
-        if STAGES_FIELD in self.fields and STAGES_FIELD in overrides:
+                if isinstance(values, dict) and knob.name in values:
+                    self.initial[name] = _show_value(values[knob.name])
+        if STAGES_FIELD in overrides:
             self.initial[STAGES_FIELD] = ", ".join(map(str, overrides[STAGES_FIELD]))
 
     def clean(self) -> dict[str, Any]:
@@ -174,21 +179,3 @@ def _describe_knob(
         f"{help_text} Takes {rule.expectation}. In {name}: `{default_text or 'nothing'}`"
     )
     return mark_safe(re.sub(r"`([^`]+)`", r"<code>\1</code>", text))  # noqa: S308 - escaped above
-
-
-def _build_form() -> type[KnobsForm]:
-    knob_fields: dict[str, Any] = {
-        name_field(group, knob): _build_field(knob, f"{group.prefix}.{knob.name}")
-        for group in list_groups()
-        for knob in list_knobs(type(group))
-    }
-    knob_fields[STAGES_FIELD] = forms.CharField(
-        required=False,
-        label="stages",
-        widget=forms.TextInput(attrs={"class": "run-knob", "autocomplete": "off"}),
-        help_text=f"In the order in which they run, with commas: some of {', '.join(STAGES)}.",
-    )
-    return type("PolicyForm", (KnobsForm,), knob_fields)
-
-
-PolicyForm = _build_form()
