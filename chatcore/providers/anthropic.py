@@ -35,21 +35,21 @@ class AnthropicProvider:
 
         with translate_errors(anthropic, connection, request):
             options = await provider_client.build_client_options(anthropic, connection)
-            async with platforms.build_client(
+            client = platforms.build_client(
                 anthropic, connection, options, usual="AsyncAnthropic", others=_PLATFORM_CLIENTS
-            ) as client:
-                create: Any = client.messages.create
-                arguments = _build_arguments(connection, request, create)
-                reader = anthropic_stream.AnthropicStreamReader(
-                    request.model, reports_thoughts=request.wants_thoughts
+            )
+            create: Any = client.messages.create
+            arguments = _build_arguments(connection, request, create)
+            reader = anthropic_stream.AnthropicStreamReader(
+                request.model, reports_thoughts=request.wants_thoughts
+            )
+            async with aclosing(
+                provider_client.stream_parts(
+                    create(**arguments), reader, connection.timeout_seconds
                 )
-                async with aclosing(
-                    provider_client.stream_parts(
-                        create(**arguments), reader, connection.timeout_seconds
-                    )
-                ) as parts:
-                    async for part in parts:
-                        yield part
+            ) as parts:
+                async for part in parts:
+                    yield part
 
     def normalize(self, request: Request) -> Request:
         """Return a request that every server of this protocol takes."""

@@ -4,18 +4,13 @@ import asyncio
 import functools
 import importlib
 import inspect
-import ipaddress
-import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from chatcore.providers.answer_reader import AnswerReader
 from chatcore.providers.base import Connection, Request, StreamPart
 from chatcore.providers.deadline import Deadline
-from chatcore.providers.error_mapping import parse_retry_after
 from chatcore.providers.errors import ProviderAuth, ProviderUnavailable
 from chatcore.providers.platforms import OWN_CREDENTIALS
 from chatcore.providers.server_sent_events import EventSplitter
@@ -52,37 +47,15 @@ async def load_sdk(name: str) -> None:
 async def build_client_options(sdk: Any, connection: Connection) -> dict[str, Any]:
     """Return the arguments for an SDK's client.
 
-    Raises ProviderAuth for an unusable key, and if there is none and the address is the vendor's.
+    The client is not to be closed: its HTTP client is kept for further calls. Raises ProviderAuth
+    for an unusable key, and if there is none and the address is the vendor's.
     """
     import httpx2
 
-    from chatcore.providers.http_transport import get_transport
+    from chatcore.providers.http_clients import enter_call
 
     timeout_seconds = connection.timeout_seconds
-    deadline = asyncio.get_running_loop().time() + timeout_seconds
-
-    # The SDK waits as long as a response asks. A wait beyond the deadline could only time out, so
-    # the error of the response is raised at once instead.
-    async def refuse_late_retry(response: httpx2.Response) -> None:
-        wait = parse_retry_after(response.headers)
-        if wait is not None and asyncio.get_running_loop().time() + wait >= deadline:
-            response.headers["x-should-retry"] = "false"
-
-    event_hooks: dict[str, list[Any]] = {"response": [refuse_late_retry]}
-    if keep_request := connection.keep_request:
-
-        async def keep_body(request: httpx2.Request) -> None:
-            keep_request(await request.aread())
-
-        event_hooks["request"] = [keep_body]
-    http_options: dict[str, Any] = {"event_hooks": event_hooks}
-    # A proxy from the environment cannot reach this machine's own servers. Any other server is
-    # reached through it, which only the transports of httpx2 can do.
-    if getproxies() and not _is_loopback(connection.base_url):
-        http_options["verify"] = _build_ssl_context()
-    else:
-        http_options["transport"] = await get_transport(_build_ssl_context())
-    http_client = sdk.DefaultAsyncHttpxClient(**http_options)
+    http_client = await enter_call(sdk, connection)
     return {
         "api_key": _require_api_key(connection),
         "base_url": connection.base_url or None,
@@ -247,19 +220,3 @@ def _require_api_key(connection: Connection) -> str:
     if not (key or connection.base_url or has_own_credentials):
         raise ProviderAuth("There is no API key for this provider.")
     return key or "none"  # local servers need no key, but the SDKs require one
-
-
-def _is_loopback(base_url: str) -> bool:
-    host = urlsplit(base_url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-@functools.cache
-def _build_ssl_context() -> ssl.SSLContext:
-    # Cached, because it takes 25 ms of CPU, which every client would need again.
-    import httpx2
-
-    return httpx2.create_ssl_context()

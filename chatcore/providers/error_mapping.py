@@ -153,7 +153,7 @@ def translate_error(
     """Return the ProviderError for an exception that an SDK, or something below it, raised."""
     import httpx2
 
-    if isinstance(error, (TimeoutError, httpx2.TimeoutException, sdk.APITimeoutError)):
+    if _has_timed_out(error):
         return ProviderTimeout(
             f"The provider sent nothing for {connection.timeout_seconds:g} seconds, which is the"
             " time that its settings allow."
@@ -171,19 +171,36 @@ def translate_error(
     return ProviderUnavailable(f"The provider's answer cannot be read ({type(error).__name__}).")
 
 
-def _explain_connection_failure(error: BaseException) -> str:
+def _has_timed_out(error: BaseException) -> bool:
+    """Return True for a wait that took too long, told by the cause.
+
+    One SDK's HTTP client names every failure of a connection a timeout.
+    """
+    return any(isinstance(link, TimeoutError) for link in _iterate_causes(error))
+
+
+def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
     link: BaseException | None = error
     for _ in range(_MAX_CAUSES):
         if link is None:
-            break
-        if isinstance(link, ssl.SSLCertVerificationError):
-            return (
-                "The certificate of the provider's server was not accepted:"
-                f" {link.verify_message or 'it cannot be verified'}."
-            )
+            return
+        yield link
+        link = link.__cause__
+
+
+def _explain_connection_failure(error: BaseException) -> str:
+    # The innermost one is Python's own; those of aiohttp around it lack its message.
+    tls_error = None
+    for link in _iterate_causes(error):
         if isinstance(link, ssl.SSLError):
-            return "The provider's address speaks no TLS, or another version of it."
-        link = link.__cause__ or link.__context__
+            tls_error = link
+    if isinstance(tls_error, ssl.SSLCertVerificationError):
+        return (
+            "The certificate of the provider's server was not accepted:"
+            f" {tls_error.verify_message or 'it cannot be verified'}."
+        )
+    if tls_error:
+        return "The provider's address speaks no TLS, or another version of it."
     return "The provider cannot be reached, or broke the connection."
 
 

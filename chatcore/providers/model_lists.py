@@ -52,8 +52,8 @@ async def fetch_models(connection: Connection) -> list[Any]:
     sdk = importlib.import_module(sdk_name)
     with translate_errors(sdk, connection):
         options = await provider_client.build_client_options(sdk, connection)
-        async with getattr(sdk, client_name)(**options) as client:
-            async with asyncio.timeout(LIST_SECONDS):
-                answer = await client.get(path, cast_to=object)
+        client = getattr(sdk, client_name)(**options)
+        async with asyncio.timeout(LIST_SECONDS):
+            answer = await client.get(path, cast_to=object)
     rows = answer.get("data") if isinstance(answer, dict) else None
     return rows if isinstance(rows, list) else []

@@ -41,24 +41,24 @@ class OpenAIProvider:
 
         with translate_errors(openai, connection, request):
             options = await provider_client.build_client_options(openai, connection)
-            async with platforms.build_client(
+            client = platforms.build_client(
                 openai, connection, options, usual="AsyncOpenAI", others=_PLATFORM_CLIENTS
-            ) as client:
-                create: Any = client.chat.completions.create
-                arguments = _build_arguments(connection, request, create)
-                tool_names = (tool.name for tool in request.tools)
-                dialect = find_dialect(connection, request.model)
-                reader = openai_stream.OpenAIStreamReader(
-                    request.model, tool_names, begins_thinking=dialect.begins_thinking
-                )
-                parts = provider_client.stream_parts(
-                    create(**arguments), reader, connection.timeout_seconds
-                )
-                if request.tools and connection.options.get("written_calls"):
-                    parts = read_written_calls(parts, request.tools)
-                async with aclosing(parts):
-                    async for part in parts:
-                        yield part
+            )
+            create: Any = client.chat.completions.create
+            arguments = _build_arguments(connection, request, create)
+            tool_names = (tool.name for tool in request.tools)
+            dialect = find_dialect(connection, request.model)
+            reader = openai_stream.OpenAIStreamReader(
+                request.model, tool_names, begins_thinking=dialect.begins_thinking
+            )
+            parts = provider_client.stream_parts(
+                create(**arguments), reader, connection.timeout_seconds
+            )
+            if request.tools and connection.options.get("written_calls"):
+                parts = read_written_calls(parts, request.tools)
+            async with aclosing(parts):
+                async for part in parts:
+                    yield part
 
     def normalize(self, request: Request) -> Request:
         """Return a request that every server of this protocol takes."""
@@ -80,10 +80,10 @@ async def fetch_answer(connection: Connection, path: str, body: Mapping[str, Any
     import openai
 
     with translate_errors(openai, connection):
-        async with await _open_client(openai, connection) as client:
-            sent_body = dict(body) | connection.options.get("body", {})
-            response = await client.post(f"/{path}", cast_to=httpx2.Response, body=sent_body)
-            answer = response.json()
+        client = await _build_client(openai, connection)
+        sent_body = dict(body) | connection.options.get("body", {})
+        response = await client.post(f"/{path}", cast_to=httpx2.Response, body=sent_body)
+        answer = response.json()
     if not isinstance(answer, dict):
         raise ProviderUnavailable("The provider's answer is no JSON object.")
     return answer
@@ -100,35 +100,35 @@ async def stream_answer(
     import openai
 
     with translate_errors(openai, connection):
-        async with await _open_client(openai, connection) as client:
-            sent_body = dict(body) | connection.options.get("body", {})
-            deadline = Deadline(connection.timeout_seconds)
-            stream: Any = None
-            try:
-                with deadline:
-                    stream = await client.post(
-                        f"/{path}",
-                        cast_to=object,
-                        body=sent_body,
-                        stream=True,
-                        stream_cls=openai.AsyncStream[object],
-                    )
-                async with aclosing(stream.response.aiter_bytes()) as chunks:
-                    while True:
-                        with deadline:
-                            chunk = await anext(chunks, b"")
-                        if not chunk:
-                            return
-                        deadline.renew()
-                        yield chunk
-            finally:
-                deadline.close()
-                if stream:
-                    with suppress(Exception):
-                        await stream.close()
+        client = await _build_client(openai, connection)
+        sent_body = dict(body) | connection.options.get("body", {})
+        deadline = Deadline(connection.timeout_seconds)
+        stream: Any = None
+        try:
+            with deadline:
+                stream = await client.post(
+                    f"/{path}",
+                    cast_to=object,
+                    body=sent_body,
+                    stream=True,
+                    stream_cls=openai.AsyncStream[object],
+                )
+            async with aclosing(stream.response.aiter_bytes()) as chunks:
+                while True:
+                    with deadline:
+                        chunk = await anext(chunks, b"")
+                    if not chunk:
+                        return
+                    deadline.renew()
+                    yield chunk
+        finally:
+            deadline.close()
+            if stream:
+                with suppress(Exception):
+                    await stream.close()
 
 
-async def _open_client(openai: Any, connection: Connection) -> Any:
+async def _build_client(openai: Any, connection: Connection) -> Any:
     options = await provider_client.build_client_options(openai, connection)
     return platforms.build_client(
         openai, connection, options, usual="AsyncOpenAI", others=_PLATFORM_CLIENTS

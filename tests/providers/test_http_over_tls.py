@@ -6,14 +6,16 @@ import ipaddress
 import ssl
 from pathlib import Path
 
-import httpx2
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.support.raw_servers import CHUNKED, OK, answer_with, open_client, serve
+from chatcore.providers import http_clients
+from chatcore.providers.base import Connection
+from chatcore.providers.openai import stream_answer
+from tests.support.raw_servers import CHUNKED, answer_with, serve
 
 
 def make_certificate(folder: Path) -> Path:
@@ -45,11 +47,14 @@ def make_certificate(folder: Path) -> Path:
     return path
 
 
-async def test_it_speaks_tls_and_uses_the_connection_again(tmp_path: Path) -> None:
+async def test_it_speaks_tls_and_uses_the_connection_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     certificate_path = make_certificate(tmp_path)
     server_context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     server_context.load_cert_chain(certificate_path)
     client_context = ssl.create_default_context(cafile=str(certificate_path))
+    monkeypatch.setattr(http_clients, "_build_ssl_context", lambda: client_context)
     connection_count = 0
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -58,19 +63,9 @@ async def test_it_speaks_tls_and_uses_the_connection_again(tmp_path: Path) -> No
         response = CHUNKED + b"186a0\r\n" + b"x" * 100_000 + b"\r\n0\r\n\r\n"
         await answer_with(response, response)(reader, writer)
 
-    async with (
-        serve(answer, ssl_context=server_context) as address,
-        open_client(client_context) as client,
-    ):
+    async with serve(answer, ssl_context=server_context) as address:
+        connection = Connection(protocol="openai", base_url=address, api_key="k")
         for _ in range(2):
-            assert len((await client.post(address)).content) == 100_000
+            chunks = [chunk async for chunk in stream_answer(connection, "completions", {})]
+            assert len(b"".join(chunks)) == 100_000
     assert connection_count == 1
-
-
-async def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
-    server_context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    server_context.load_cert_chain(make_certificate(tmp_path))
-    handler = answer_with(OK + b"Content-Length: 0\r\n\r\n")
-    async with serve(handler, ssl_context=server_context) as address, open_client() as client:
-        with pytest.raises(httpx2.ConnectError):
-            await client.post(address)

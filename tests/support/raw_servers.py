@@ -1,14 +1,10 @@
-"""Servers that answer with bytes, and a client that reads them as the SDKs' clients do."""
+"""Servers that answer with bytes."""
 
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import cast
-
-import httpx2
-
-from chatcore.providers.http_transport import StreamingTransport
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -36,18 +32,6 @@ async def serve(answer: Answer, *, ssl_context: ssl.SSLContext | None = None) ->
         yield f"{'https' if ssl_context else 'http'}://127.0.0.1:{port}/"
         if handlers:
             await asyncio.wait(handlers, timeout=10)
-
-
-@asynccontextmanager
-async def open_client(
-    ssl_context: ssl.SSLContext | None = None,
-) -> AsyncIterator[httpx2.AsyncClient]:
-    transport = StreamingTransport(ssl_context or ssl.create_default_context())
-    try:
-        async with httpx2.AsyncClient(transport=transport) as client:
-            yield client
-    finally:
-        transport.close_idle_connections()
 
 
 def answer_with(*responses: bytes, closes: bool = False) -> Answer:

@@ -1,13 +1,19 @@
 """Connections to a provider: used again, given up, and read as HTTP/1.1 says, on real sockets."""
 
 import asyncio
+import gc
+import os
+import subprocess
+import sys
+import weakref
 from contextlib import aclosing
 
-import httpx2
 import pytest
 
-from chatcore.providers import http_connection, http_transport
 from chatcore.providers import registry as provider_registry
+from chatcore.providers.base import Connection
+from chatcore.providers.errors import ProviderUnavailable
+from chatcore.providers.openai import stream_answer
 from tests.support.provider_calls import (
     PROTOCOLS,
     build_connection,
@@ -16,10 +22,18 @@ from tests.support.provider_calls import (
     join_text,
     make_request,
 )
-from tests.support.raw_servers import CHUNKED, OK, answer_with, open_client, serve
+from tests.support.raw_servers import CHUNKED, OK, answer_with, serve
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 from tests.support.waiting import PATIENCE_SECONDS, let_the_loop_turn
+
+
+async def read_answer(address: str, *, key: str = "k") -> bytes:
+    """Return the body of the provider's answer to anything, byte for byte."""
+    connection = Connection(
+        protocol="openai", base_url=address, api_key=key, timeout_seconds=10, max_retries=0
+    )
+    return b"".join([chunk async for chunk in stream_answer(connection, "completions", {})])
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -89,73 +103,98 @@ async def test_a_request_that_crosses_the_closing_of_its_connection_is_sent_once
         # The second request of a connection arrives, and is never answered.
         await reader.readuntil(b"\r\n\r\n")
 
-    async with serve(answer) as address, open_client() as client:
-        assert (await client.post(address)).text == "hi"
-        assert (await client.post(address)).text == "hi"
+    async with serve(answer) as address:
+        assert await read_answer(address) == b"hi"
+        assert await read_answer(address) == b"hi"
     assert connection_count == 2
 
 
-async def test_a_new_connection_that_is_closed_without_a_response_is_an_error() -> None:
-    connection_count = 0
-
+async def test_connections_that_are_closed_without_a_response_are_an_error() -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal connection_count
-        connection_count += 1
         await reader.readuntil(b"\r\n\r\n")
 
-    async with serve(answer) as address, open_client() as client:
-        with pytest.raises(httpx2.TransportError):
-            await client.post(address)
-    assert connection_count == 1
+    async with serve(answer) as address:
+        with pytest.raises(ProviderUnavailable, match="broke the connection"):
+            await read_answer(address)
 
 
-async def test_an_idle_connection_is_closed_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_transport, "IDLE_SECONDS", 0.1)
-    client_left = asyncio.Event()
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await answer_with(OK + b"Content-Length: 2\r\n\r\nhi")(reader, writer)
-        client_left.set()
-
-    async with serve(answer) as address, open_client() as client:
-        await client.post(address)
-        await asyncio.wait_for(client_left.wait(), 60)
-
-
-async def test_no_more_idle_connections_are_kept_than_allowed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(http_transport, "MAX_IDLE_CONNECTIONS", 2)
-    open_count = 0
-    all_are_open, surplus_left = asyncio.Event(), asyncio.Event()
+async def test_no_answer_waits_for_the_connection_of_another() -> None:
+    """HTTP clients have limits: 100 or 1,000 connections where nobody says otherwise."""
+    answer_count = 120
+    requests = asyncio.Barrier(answer_count)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal open_count
-        open_count += 1
-        if open_count == 5:
-            all_are_open.set()
         await reader.readuntil(b"\r\n\r\n")
-        await all_are_open.wait()
+        await requests.wait()
         writer.write(OK + b"Content-Length: 2\r\n\r\nhi")
-        await reader.read()
-        open_count -= 1
-        if open_count == 2:
-            surplus_left.set()
+        await writer.drain()
 
-    async with serve(answer) as address, open_client() as client:
-        await asyncio.gather(*(client.post(address) for _ in range(5)))
-        await asyncio.wait_for(surplus_left.wait(), PATIENCE_SECONDS)
-        await let_the_loop_turn(5)
-        assert open_count == 2
+    async with serve(answer) as address:
+        await asyncio.gather(*(read_answer(address) for _ in range(answer_count)))
 
 
-def test_the_end_of_an_event_loop_closes_its_connections() -> None:
+async def test_a_cookie_is_sent_with_the_key_that_it_was_given_to_only() -> None:
+    heads: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(OK + b"Set-Cookie: seat=one\r\nContent-Length: 2\r\n\r\nhi")
+
+    async with serve(answer) as address:
+        named_address = address.replace("127.0.0.1", "localhost")  # an address has no cookies
+        await read_answer(named_address, key="sk-one")
+        await read_answer(named_address, key="sk-two")
+    assert [b"seat=one" in head for head in heads] == [False, False]
+
+
+def test_the_end_of_an_event_loop_closes_its_connections(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    loops: list[weakref.ref[asyncio.AbstractEventLoop]] = []
+
+    async def call() -> None:
+        loops.append(weakref.ref(asyncio.get_running_loop()))
+        await collect_parts(connection)
+
     with ScriptedModel() as scripted:
         connection = build_connection(scripted, "openai")
-        asyncio.run(collect_parts(connection))
-        asyncio.run(collect_parts(connection))
+        asyncio.run(call())
+        asyncio.run(call())
         first, second = scripted.requests
         assert first.client_port != second.client_port
+    gc.collect()
+    assert [loop() for loop in loops] == [None, None]
+    assert "Unclosed" not in caplog.text
+
+
+LASTING_LOOP = """
+import asyncio, sys, threading
+import django, uvloop
+from chatcore.providers.base import Connection
+from chatcore.providers.openai import stream_answer
+
+django.setup()
+
+async def call():
+    connection = Connection(protocol="openai", base_url=sys.argv[1], api_key="k")
+    print(len([chunk async for chunk in stream_answer(connection, "chat/completions", {})]) > 0)
+
+loop = uvloop.new_event_loop()
+threading.Thread(target=loop.run_forever, daemon=True).start()
+asyncio.run_coroutine_threadsafe(call(), loop).result()
+"""
+
+
+def test_the_end_of_a_process_closes_the_connections_of_a_loop_that_lasts_until_then() -> None:
+    with ScriptedModel() as scripted:
+        program = subprocess.run(
+            [sys.executable, "-c", LASTING_LOOP, scripted.base_url],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"DJANGO_SETTINGS_MODULE": "tests.settings"},
+            timeout=PATIENCE_SECONDS,
+        )
+    assert (program.stdout, program.stderr) == ("True\n", "")
 
 
 @pytest.mark.parametrize(
@@ -169,19 +208,18 @@ def test_the_end_of_an_event_loop_closes_its_connections() -> None:
         # What sloppy servers send, and other clients understand.
         (b"HTTP/1.1 200 OK\nContent-Length: 2\n\nhi", "hi"),
         (OK + b"X-Odd: \x01\r\nContent-Length: 2\r\n\r\nhi", "hi"),
-        (OK + b"Content-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n", "hi"),
     ],
 )
 async def test_every_kind_of_complete_response_is_read(response: bytes, body: str) -> None:
-    async with serve(answer_with(response)) as address, open_client() as client:
-        assert (await client.post(address, timeout=5)).text == body
+    async with serve(answer_with(response)) as address:
+        assert (await read_answer(address)).decode() == body
 
 
 @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
 async def test_a_response_without_a_length_ends_with_its_connection(version: bytes) -> None:
     response = b"HTTP/" + version + b" 200 OK\r\n\r\nhello"
-    async with serve(answer_with(response, closes=True)) as address, open_client() as client:
-        assert (await client.post(address)).text == "hello"
+    async with serve(answer_with(response, closes=True)) as address:
+        assert await read_answer(address) == b"hello"
 
 
 @pytest.mark.parametrize(
@@ -198,9 +236,9 @@ async def test_a_response_without_a_length_ends_with_its_connection(version: byt
     ],
 )
 async def test_what_is_no_complete_response_is_an_error(response: bytes) -> None:
-    async with serve(answer_with(response, closes=True)) as address, open_client() as client:
-        with pytest.raises(httpx2.TransportError):
-            await client.post(address)
+    async with serve(answer_with(response, closes=True)) as address:
+        with pytest.raises(ProviderUnavailable):
+            await read_answer(address)
 
 
 @pytest.mark.parametrize(
@@ -208,11 +246,7 @@ async def test_what_is_no_complete_response_is_an_error(response: bytes) -> None
     [b"X-Header: " + b"x" * 1000 + b"\r\n", b"x" * 1000],
     ids=["headers", "one header"],
 )
-async def test_headers_without_end_are_refused(
-    endless_bytes: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(http_connection, "MAX_OVERHEAD_BYTES", 100_000)
-
+async def test_headers_without_end_are_refused(endless_bytes: bytes) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(OK + b"X-First: ")
@@ -221,9 +255,9 @@ async def test_headers_without_end_are_refused(
             await writer.drain()
             await let_the_loop_turn()
 
-    async with serve(answer) as address, open_client() as client:
-        with pytest.raises(httpx2.RemoteProtocolError, match="without end"):
-            await client.post(address)
+    async with serve(answer) as address:
+        with pytest.raises(ProviderUnavailable):
+            await read_answer(address)
 
 
 async def test_a_header_cannot_bring_another_one_with_it(scripted: ScriptedModel) -> None:
@@ -246,9 +280,9 @@ async def test_the_network_s_buffers_bound_what_a_reader_falls_behind() -> None:
             await writer.drain()
             sent_bytes += 64_000
 
-    async with serve(answer) as address, open_client() as client:
-        async with client.stream("POST", address) as response:
-            chunks = response.aiter_raw()
+    async with serve(answer) as address:
+        connection = Connection(protocol="openai", base_url=address, api_key="k")
+        async with aclosing(stream_answer(connection, "completions", {})) as chunks:
             read_bytes = len(await anext(chunks))
             before = -1
             while sent_bytes != before:
@@ -258,28 +292,3 @@ async def test_the_network_s_buffers_bound_what_a_reader_falls_behind() -> None:
             async for chunk in chunks:
                 read_bytes += len(chunk)
         assert read_bytes == total_bytes
-
-
-async def test_a_long_stream_is_read_in_steps_and_loses_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(http_transport, "UNPACED_SECONDS", 0)
-    words = [f"word {number}. " for number in range(300)]
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(CHUNKED)
-        for word in words:
-            writer.write(b"%x\r\n%s\r\n" % (len(word), word.encode()))
-            await let_the_loop_turn()
-        writer.write(b"0\r\n\r\n")
-        await reader.read()
-
-    async with (
-        serve(answer) as address,
-        open_client() as client,
-        client.stream("POST", address) as response,
-    ):
-        chunks = [chunk async for chunk in response.aiter_raw()]
-    assert b"".join(chunks).decode() == "".join(words)
-    assert len(chunks) < 150
