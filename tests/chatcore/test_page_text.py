@@ -9,6 +9,8 @@ from tests.support.sample_site import Site, allow, fetch, page, site, sites
 
 __all__ = ["allow", "site", "sites"]
 
+pytestmark = pytest.mark.django_db  # a fetch gives the thread's connection back before it waits
+
 
 def test_a_page_comes_as_its_words(site: Site) -> None:
     site.pages["/"] = page(

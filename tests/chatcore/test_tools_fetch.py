@@ -15,7 +15,7 @@ from tests.support.sample_site import Site, allow, fetch, page, redirect, site, 
 
 __all__ = ["allow", "site", "sites"]
 
-
+pytestmark = pytest.mark.django_db  # a fetch gives the thread's connection back before it waits
 HOSTILE = [
     "http://127.0.0.1/",
     "http://127.1/",
