@@ -112,3 +112,56 @@ def test_the_one_over_sessions_runs(
     printed_lines = capsys.readouterr().out.splitlines()
     assert printed_lines[0].endswith("of 8192 tokens")
     assert printed_lines[1].startswith("True ('summarize',)")
+
+
+ADMIN_SETTINGS = """
+INSTALLED_APPS += ["django.contrib.admin", "django.contrib.sessions", "django.contrib.messages"]
+MIDDLEWARE = [
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+]
+ROOT_URLCONF = "mysite.urls"
+STATIC_URL = "/static/"
+ALLOWED_HOSTS = ["*"]
+PROCESSORS = ["template.context_processors.request", "contrib.auth.context_processors.auth"]
+PROCESSORS += ["contrib.messages.context_processors.messages"]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {"context_processors": [f"django.{name}" for name in PROCESSORS]},
+    }
+]
+"""
+ADMIN_URLS = """
+from django.contrib import admin
+from django.urls import path
+
+urlpatterns = [path("admin/", admin.site.urls)]
+"""
+OPEN_PAGES = """
+from django.contrib.auth.models import User
+from django.test import Client
+from compaction.models import CompactionRun
+from talks.models import Talk
+
+talk = Talk.objects.create()
+run = CompactionRun.objects.create(session=talk, status="applied", trigger="manual", policy="lota")
+client = Client()
+client.force_login(User.objects.create_superuser("root"))
+for page in ("", f"{run.pk}/change/", f"sessions/{talk.pk}/"):
+    print(client.get(f"/admin/compaction/compactionrun/{page}").status_code)
+assert not {"chatcore", "unfold"} & set(sys.modules)
+"""
+
+
+@pytest.mark.program
+def test_its_pages_stand_in_the_look_of_an_admin_that_is_djangos_own(
+    tmp_path: Path, scripted: ScriptedModel
+) -> None:
+    write_project(tmp_path)
+    with (tmp_path / "mysite/settings.py").open("a") as settings_file:
+        settings_file.write(ADMIN_SETTINGS)
+    (tmp_path / "mysite/urls.py").write_text(ADMIN_URLS)
+    assert run_project(tmp_path, scripted, OPEN_PAGES).split() == ["200"] * 3
