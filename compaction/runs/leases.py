@@ -90,19 +90,17 @@ def find_next_run() -> CompactionRun | None:
     counts = [When(owner=owner, then=count) for owner, count in owner_counts.items()]
     served = CompactionRun.objects.filter(owner=OuterRef("owner"), started_at__isnull=False)
     last_served = served.order_by("-started_at").values("started_at")[:1]
-    owners = (
-        claimable_runs.order_by()
-        .values("owner")
-        .annotate(
-            executing=Case(*counts, default=0, output_field=IntegerField()),
-            served_at=Subquery(last_served),
-            oldest=Min("created_at"),
-        )
+    owners = claimable_runs.order_by().values("owner").annotate(oldest=Min("created_at"))
+    # In a second step: in the first, the runs would be grouped by these too, one by one.
+    owners = owners.annotate(
+        executing=Case(*counts, default=0, output_field=IntegerField()),
+        served_at=Subquery(last_served),
     )
     turn = owners.order_by("executing", F("served_at").asc(nulls_first=True), "oldest").first()
     if turn is None:
         return None
-    return claimable_runs.filter(owner=turn["owner"]).order_by("created_at", "id").first()
+    runs = claimable_runs.filter(owner=turn["owner"], created_at=turn["oldest"])
+    return runs.order_by("id").first()
 
 
 def count_claimable_runs(*, up_to: int) -> int:

@@ -15,7 +15,7 @@ from tests.support.worker_processes import KINDS, open_database
 
 WAITING = 10_000
 CLAIMS = 30
-LIMIT = 20.0  # ms
+LIMIT = 50.0  # ms
 
 
 def main() -> int:
