@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 from chatcore.accounts.settings import *  # noqa: F403
 from chatcore.accounts.settings import ACCOUNT_APPS
 from chatcore.admin_look import *  # noqa: F403
-from chatcore.databases.sqlite import QueueingConnection
 from chatcore.environment import (
     read_choice,
     read_commands,
@@ -169,12 +168,10 @@ SQLITE_PRAGMAS = (
 )
 DATABASE_POOL = read_switch("CHATCORE_DATABASE_POOL")
 if not IS_DATABASE_SHARED:
-    # Writers of one process wait in line for each other, those of other processes at most 20 s.
-    # Threads keep their connections, because opening one for each call costs 15 ms before each
-    # first word of an answer.
+    # SQLite has one writer at a time; the others try again for 20 s. Threads keep connections,
+    # because opening one for each call costs 15 ms before each first word of an answer.
     DATABASES["default"]["CONN_MAX_AGE"] = 600
     DATABASES["default"]["OPTIONS"] = {
-        "factory": QueueingConnection,
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
         "init_command": SQLITE_PRAGMAS,

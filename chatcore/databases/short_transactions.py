@@ -1,6 +1,7 @@
 """Write many rows in short transactions, so that other writers wait a moment and not minutes.
 
-SQLite has one writer, and PostgreSQL's rows are locked until their transaction ends.
+SQLite has one writer, and PostgreSQL's rows are locked until their transaction ends. SQLite's other
+writers try again every so often, so between two transactions there is a pause in which they can.
 """
 
 import contextlib
@@ -8,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from django.db import transaction
+from django.db import connection, transaction
 
 T = TypeVar("T")
 
@@ -45,12 +46,18 @@ class ShortTransactions:
 
     @contextlib.contextmanager
     def open_transaction(self, weight: int) -> Iterator[None]:
-        """Open a transaction that does work of this weight, and learn from the time it takes."""
+        """Open a transaction that does work of this weight, and learn from the time it takes.
+
+        On SQLite the other writers then get as much time as it took.
+        """
         with transaction.atomic():
             # Only now, because the wait for other writers says nothing about the work.
             start = time.perf_counter()
             yield
-        self._learn(weight, time.perf_counter() - start)
+        seconds = time.perf_counter() - start
+        self._learn(weight, seconds)
+        if connection.vendor == "sqlite":
+            time.sleep(seconds)
 
     def _learn(self, weight: int, seconds: float) -> None:
         """Set the weight of the next transaction.

@@ -14,7 +14,6 @@ from uuid import UUID
 
 from django.db import close_old_connections, connections, transaction
 
-from chatcore.databases import writer_queue
 from chatcore.databases.outages import find_outage
 from chatcore.events import log as event_log
 from chatcore.events.types import NewEvent
@@ -146,9 +145,7 @@ class DeltaWriter:
         written_deltas: dict[AnswerRecorder, list[NewDelta]] = {}
         new_events: dict[UUID, list[NewEvent]] = {}
         try:
-            # A hundred turns that begin at once write one after the other on SQLite. The words of
-            # all other answers must not wait for them.
-            with writer_queue.stand_first(), transaction.atomic():
+            with transaction.atomic():
                 locked_turns = lock_free_turns([recorder.turn.pk for recorder in recorders])
                 for recorder in recorders:
                     if recorder.turn.pk not in locked_turns:
