@@ -1,6 +1,7 @@
 """The catalog of well-known language models, and its merge into the registry.
 
-The catalog never overwrites what an operator has edited.
+It holds limits and abilities; prices are those of genai-prices. Neither ever overwrites what an
+operator has edited.
 """
 
 import datetime
@@ -16,6 +17,9 @@ from typing import Any
 from django.apps import apps as installed_apps
 from django.db import transaction
 from django.db.models import Field
+
+from models_registry.listed_prices import FIELDS as PRICE_FIELDS
+from models_registry.listed_prices import look_up_prices
 
 CATALOG_PATH = Path(__file__).with_name("catalog.json")
 
@@ -115,6 +119,7 @@ def sync(apps: Any = installed_apps, using: str = "default") -> int:
         provider_ids = dict(providers.values_list("name", "pk"))
         model_values = {
             (provider_ids[model.provider], model.name): model.values
+            | look_up_prices(model.provider, model.name)
             for model in catalog.models
             if model.provider is not None
         }
@@ -187,7 +192,10 @@ def _write_values(row: Any, values: Mapping[str, Any], *, is_new: bool) -> bool:
         return False  # an operator created this row; the catalog has no say in it
     values_date = getattr(row, "values_date", None)
     if values_date and values_date >= load_catalog().date:
-        return False  # a newer list was asked since this catalog was made
+        # A newer list was asked since this catalog was made; it has no prices.
+        values = {name: value for name, value in values.items() if name in PRICE_FIELDS}
+    if not is_new and _has_own_price(row):
+        values = {name: value for name, value in values.items() if name not in PRICE_FIELDS}
     catalog_values = dict(row.catalog_values)
     for name, value in values.items():
         field = row._meta.get_field(name)
@@ -197,6 +205,12 @@ def _write_values(row: Any, values: Mapping[str, Any], *, is_new: bool) -> bool:
     has_changes = catalog_values != row.catalog_values
     row.catalog_values = catalog_values
     return has_changes
+
+
+def _has_own_price(row: Any) -> bool:
+    """Return True if an operator set a price of the row: then all of them are the operator's."""
+    fields = [field for field in row._meta.fields if field.name in PRICE_FIELDS]
+    return not all(is_unedited(row, field) for field in fields)
 
 
 def is_unedited(row: Any, field: "Field[Any, Any]") -> bool:

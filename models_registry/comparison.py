@@ -3,12 +3,11 @@
 import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import BooleanField, DecimalField, IntegerField
+from django.db.models import BooleanField, IntegerField
 
 from models_registry.catalog import CatalogModel, is_unedited
 from models_registry.models import AiModel
@@ -38,7 +37,7 @@ class Comparison:
     """What is different in the models of both, and which models only the list has.
 
     `agreeing` are the keys of the models without a difference. `unusable` names values of the list
-    that no model can have, as a price below zero.
+    that no model can have, as a window below zero.
     """
 
     differences: list[Difference]
@@ -127,11 +126,6 @@ def write_values(listed_models: Iterable[CatalogModel], *, source: str, date: da
     return change_count
 
 
-def pack_value(value: Any) -> Any:
-    """Return a value of a model as JSON can hold it."""
-    return format(value, "f") if isinstance(value, Decimal) else value
-
-
 def _clean_values(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the values that a model can have, and the names of the others."""
     usable: dict[str, Any] = {}
@@ -139,7 +133,7 @@ def _clean_values(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
     for name, value in values.items():
         try:
             _clean_value(name, value)
-        except (ValidationError, ArithmeticError, TypeError, ValueError):
+        except (ValidationError, TypeError, ValueError):
             unusable.append(name)
         else:
             usable[name] = value
@@ -156,8 +150,6 @@ def _clean_value(name: str, value: Any) -> Any:
     cleaned_value = field.clean(value, None)
     if isinstance(field, IntegerField) and not 0 < cleaned_value <= MAX_TOKENS:
         raise ValidationError("No model has so many tokens.")
-    if isinstance(field, DecimalField) and cleaned_value < 0:
-        raise ValidationError("No price is below zero.")
     return cleaned_value
 
 
@@ -169,7 +161,7 @@ def _is_as_compared(row: AiModel, change: Difference) -> bool:
 def _take_value(row: AiModel, change: Difference) -> bool:
     """Write the value into the row, as one of the list and of nobody's edit."""
     setattr(row, change.field, _clean_value(change.field, change.new))
-    row.catalog_values = row.catalog_values | {change.field: pack_value(change.new)}
+    row.catalog_values = row.catalog_values | {change.field: change.new}
     return True
 
 
@@ -202,4 +194,4 @@ def _write_row(row: AiModel, values: Mapping[str, Any]) -> bool:
 
 
 def _format(value: Any) -> str:
-    return "unknown" if value in (None, []) else str(value)
+    return "unknown" if value is None else str(value)

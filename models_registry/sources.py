@@ -1,14 +1,12 @@
-"""Read windows and prices from models.dev, a maintained list of language models.
+"""Read windows and abilities from models.dev, a maintained list of language models.
 
-Its file `api.json` holds, for each provider, its models with `limit` (tokens), `cost` (US dollars
-for a million tokens), `tool_call` and `modalities`. Nothing is guessed: what the list does not say
-stays as it is.
+Its file `api.json` holds, for each provider, its models with `limit` (tokens), `tool_call` and
+`modalities`. Nothing is guessed: what the list does not say stays as it is.
 """
 
 import json
 import urllib.request
 from collections.abc import Mapping
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +17,6 @@ MAX_BYTES = 50_000_000
 TIMEOUT_SECONDS = 60
 # How models.dev calls a provider of our catalog, where it has another name.
 PROVIDER_NAMES = {"gemini": "google", "together": "togetherai", "bedrock": "amazon-bedrock"}
-PRICE_NAMES = {
-    "input": "input_price",
-    "cache_read": "cached_input_price",
-    "cache_write": "cache_write_price",
-    "output": "output_price",
-}
-TIER_NAMES = {
-    "input": "input",
-    "cache_read": "cached_input",
-    "cache_write": "cache_write",
-    "output": "output",
-}
 
 
 class SourceUnreadable(Exception):
@@ -70,7 +56,7 @@ def parse_models_dev(data: Any, provider_names: list[str]) -> list[CatalogModel]
             for name in provider_names
             for model_name, row in _list_models(data, name).items()
         ]
-    except (AttributeError, TypeError, KeyError, ValueError, ArithmeticError) as error:
+    except (AttributeError, TypeError) as error:
         raise SourceUnreadable(f"The list has another form than expected: {error!r}") from None
 
 
@@ -90,7 +76,6 @@ def _list_models(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _parse_values(row: Mapping[str, Any]) -> dict[str, Any]:
     limit = row.get("limit", {})
-    cost = row.get("cost", {})
     values: dict[str, Any] = {
         "context_window_size": limit.get("context") or None,
         "max_input_tokens": limit.get("input") or None,
@@ -100,20 +85,4 @@ def _parse_values(row: Mapping[str, Any]) -> dict[str, Any]:
     inputs = row.get("modalities", {}).get("input")
     if inputs is not None:
         values["supports_images"] = "image" in inputs
-    for name, field in PRICE_NAMES.items():
-        if name in cost:
-            values[field] = _format_price(cost[name])
-    values["price_tiers"] = [_parse_tier(tier) for tier in cost.get("tiers", [])]
     return {field: value for field, value in values.items() if value is not None}
-
-
-def _parse_tier(tier: Mapping[str, Any]) -> dict[str, Any]:
-    prices = {
-        price: _format_price(tier[name]) for name, price in TIER_NAMES.items() if name in tier
-    }
-    return {"above": int(tier["tier"]["size"]), **prices}
-
-
-def _format_price(price: Any) -> str:
-    """Return a price as the shortest decimal number, so that equal prices are equal texts."""
-    return format(Decimal(str(price)).normalize(), "f")

@@ -1,4 +1,4 @@
-"""The admin page of language models, which can compare windows and prices with a newer list.
+"""The admin page of language models, which can compare limits and abilities with a newer list.
 
 The list is fetched by the guarded client, or uploaded where the server reaches no other. It comes
 from outside: its values are checked, and nothing is written before a person has ticked it.
@@ -91,13 +91,15 @@ class AiModelAdmin(ChatcoreAdmin):
                     "output_price",
                     "price_tiers",
                 ),
-                "description": "Of a million tokens. Empty: unknown.",
+                "description": (
+                    "Of a million tokens. Empty: unknown. Where you set one, all of them are yours."
+                ),
             },
         ),
         ("Compaction", {"fields": ("policy", "summary_model")}),
     )
 
-    @admin.display(description="Limits and prices from")
+    @admin.display(description="Limits from")
     def show_source(self, model: AiModel) -> str:
         """Say where a model's values are from, of which day, and how long ago that is."""
         if model.values_date:
@@ -255,8 +257,8 @@ def _pack(difference: Difference) -> dict[str, Any]:
         "pk": difference.pk,
         "model": difference.model,
         "field": difference.field,
-        "old": comparison.pack_value(difference.old),
-        "new": comparison.pack_value(difference.new),
+        "old": difference.old,
+        "new": difference.new,
         "is_edited": difference.is_edited,
     }
 
@@ -273,18 +275,9 @@ def _describe(difference: Difference) -> dict[str, Any]:
 
 
 def _format(value: Any) -> str:
-    """Return a value for people; their texts are short, because each was checked."""
-    if value is None or value == []:
+    """Return a number of tokens or an ability for people."""
+    if value is None:
         return _("unknown")
     if isinstance(value, bool):
         return _("yes") if value else _("no")
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, list):
-        return "; ".join(_format_tier(tier) for tier in value)[:500]
-    return format(value.normalize(), "f")
-
-
-def _format_tier(tier: dict[str, Any]) -> str:
-    prices = ", ".join(f"{name} {price}" for name, price in tier.items() if name != "above")
-    return f"> {tier['above']:,}: {prices}"
+    return f"{value:,}"

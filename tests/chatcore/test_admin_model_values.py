@@ -1,10 +1,9 @@
-"""The admin compares windows and prices with a newer list, and writes what a person has ticked."""
+"""The admin compares limits and abilities with a newer list, and writes what a person ticks."""
 
 import datetime
 import json
 import re
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -28,8 +27,9 @@ PAGE = "/admin/models_registry/aimodel/compare/"
 LISTS = "/admin/models_registry/aimodel/"
 MODELS: dict[str, Any] = {
     "gpt-4o": {
-        "limit": {"context": 130_000, "output": 16_384},
-        "cost": {"input": 2.4, "tiers": [{"tier": {"size": 100_000}, "input": 5}]},
+        "limit": {"context": 130_000, "output": 17_000},
+        "tool_call": False,
+        "cost": {"input": 2.4},
     },
     "gpt-4o-mini": {"limit": {"context": 64_000}},
     "<b>gpt-99</b>": {"limit": {"context": 1_000}},
@@ -97,12 +97,12 @@ def test_differences_are_shown_an_operators_own_unticked_and_nothing_is_written(
     html = operator.post(PAGE).content.decode()
     assert {name: is_ticked for name, (_, is_ticked) in read_rows(html).items()} == {
         "openai/gpt-4o, context window size": True,
-        "openai/gpt-4o, input price": True,
-        "openai/gpt-4o, price tiers": True,
+        "openai/gpt-4o, max output tokens": True,
+        "openai/gpt-4o, supports tools": True,
         "openai/gpt-4o-mini, context window size": False,
     }
     assert "128,000" in html
-    assert "&gt; 100,000: input 5" in html
+    assert "17,000" in html
     assert "1 models of the list are not in the registry" in html
     assert list(AiModel.objects.order_by("pk").values()) == before
 
@@ -111,14 +111,14 @@ def test_what_is_ticked_is_taken_with_an_entry_and_its_age_is_shown(
     operator: Client, listed: Site
 ) -> None:
     html = operator.post(PAGE).content.decode()
-    names = ("openai/gpt-4o, input price", "openai/gpt-4o-mini, context window size")
+    names = ("openai/gpt-4o, max output tokens", "openai/gpt-4o-mini, context window size")
     assert "2 values of 2 models" in take(operator, html, *names)
     model = find_model()
-    assert (model.input_price, model.context_window_size) == (Decimal("2.4"), 128_000)
+    assert (model.max_output_tokens, model.context_window_size) == (17_000, 128_000)
     assert (model.values_source, model.values_date) == ("127.0.0.1", timezone.now().date())
     assert find_model("gpt-4o-mini").context_window_size == 64_000
     entry = AuditEntry.objects.get(object_type="models_registry.aimodel", object_id=model.pk)
-    assert (entry.act, entry.detail) == ("admin.changed", "input_price")
+    assert (entry.act, entry.detail) == ("admin.changed", "max_output_tokens")
     assert entry.actor == User.objects.get(username="operator")
     assert LogEntry.objects.filter(object_id=str(model.pk)).count() == 1
 
@@ -133,17 +133,17 @@ def test_what_is_ticked_is_taken_with_an_entry_and_its_age_is_shown(
 
 def test_what_changed_after_the_comparison_stays(operator: Client, listed: Site) -> None:
     html = operator.post(PAGE).content.decode()
-    AiModel.objects.filter(pk=find_model().pk).update(input_price="9")
-    page_after = take(operator, html, "openai/gpt-4o, input price")
+    AiModel.objects.filter(pk=find_model().pk).update(max_output_tokens=9)
+    page_after = take(operator, html, "openai/gpt-4o, max output tokens")
     assert "1 were changed meanwhile" in page_after
-    assert find_model().input_price == 9
+    assert find_model().max_output_tokens == 9
     assert find_model().values_date is None
 
 
 def test_a_file_is_compared_where_the_server_reaches_no_other(operator: Client) -> None:
     file = SimpleUploadedFile("api.json", pack(MODELS))
     html = operator.post(PAGE, {"file": file}).content.decode()
-    assert "1 values of 1 models" in take(operator, html, "openai/gpt-4o, input price")
+    assert "1 values of 1 models" in take(operator, html, "openai/gpt-4o, max output tokens")
     assert find_model().values_source == "api.json"
     assert find_limit(PAGE) > language_models.MAX_BYTES
 
@@ -201,11 +201,8 @@ def test_a_list_without_an_end_is_not_read_to_it(
         {"limit": {"context": -5}},
         {"limit": {"context": True}},
         {"limit": {"output": [1]}},
-        {"cost": {"input": -1}},
-        {"cost": {"input": float("nan")}},
-        {"cost": {"input": float("inf")}},
-        {"cost": {"input": 10**20}},
-        {"cost": {"tiers": [{"tier": {"size": -1}, "input": 1}]}},
+        {"limit": {"output": float("nan")}},
+        {"limit": {"output": float("inf")}},
         {"tool_call": "<script>alert(1)</script>"},
     ],
 )

@@ -224,6 +224,51 @@ def test_a_name_is_found_exactly_or_as_a_snapshot_of_the_longest_name(
     assert (model.name if model else None) == known
 
 
+@pytest.mark.parametrize(
+    ("name", "prices"),
+    [
+        ("gpt-4o", ("2.5", "1.25", None, "10")),
+        ("claude-opus-4-6", ("5", "0.5", "6.25", "25")),
+        ("x-ai/grok-4.3", ("1.25", "0.2", None, "2.5")),  # OpenRouter's names need its own list
+        ("claude-haiku-3-5-20241022", (None, None, None, None)),
+    ],
+)
+def test_prices_are_those_of_the_list_of_the_installed_release(
+    synced: None, name: str, prices: tuple[str | None, ...]
+) -> None:
+    model = AiModel.objects.get(name=name)
+    kinds = ("input_price", "cached_input_price", "cache_write_price", "output_price")
+    expected = [price and Decimal(price) for price in prices]
+    assert [getattr(model, kind) for kind in kinds] == expected
+
+
+def test_prices_that_depend_on_the_length_of_a_request_are_tiers(synced: None) -> None:
+    assert AiModel.objects.get(name="gemini-2.5-pro").price_tiers == [
+        {"above": 200_000, "input": "2.5", "cached_input": "0.25", "output": "15"}
+    ]
+
+
+def test_an_operators_price_makes_all_prices_of_the_model_the_operators(synced: None) -> None:
+    AiModel.objects.filter(name="gpt-4o").update(
+        input_price=1, cached_input_price=None, output_price=2, catalog_values={"input_price": "7"}
+    )
+    catalog.sync()
+    model = AiModel.objects.get(name="gpt-4o")
+    assert (model.input_price, model.cached_input_price, model.output_price) == (1, None, 2)
+
+
+def test_prices_follow_their_list_also_where_limits_are_of_a_newer_one(synced: None) -> None:
+    model = AiModel.objects.get(name="gpt-4o")
+    model.values_date = catalog.load_catalog().date
+    model.input_price = Decimal(7)
+    model.context_window_size = model.catalog_values["context_window_size"] = 130_000
+    model.catalog_values["input_price"] = "7"  # as an older release left it
+    model.save()
+    catalog.sync()
+    model.refresh_from_db()
+    assert (model.input_price, model.context_window_size) == (Decimal("2.5"), 130_000)
+
+
 def test_syncing_again_writes_nothing(synced: None) -> None:
     assert catalog.sync() == 0
 

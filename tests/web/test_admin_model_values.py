@@ -19,8 +19,8 @@ __all__ = ["allow", "sign_in_as", "site", "sites"]
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 LIST = {
-    "gpt-4o": {"limit": {"context": 130_000}, "cost": {"input": 2.4, "output": 9.5}},
-    "gpt-4o-mini": {"limit": {"context": 64_000}, "cost": {"input": -1}},
+    "gpt-4o": {"limit": {"context": 130_000, "output": 17_000}, "tool_call": False},
+    "gpt-4o-mini": {"limit": {"context": 64_000, "output": -1}},
 }
 
 
@@ -39,8 +39,8 @@ def test_a_person_compares_chooses_and_takes(
     window = page.get_by_label("openai/gpt-4o-mini, context window size")
     expect(window).not_to_be_checked()
     expect_none({"comparison": find_objections(page)})
-    page.get_by_label("openai/gpt-4o, output price").uncheck()
+    page.get_by_label("openai/gpt-4o, max output tokens").uncheck()
     page.get_by_role("button", name="Take these").click()
     expect(page.get_by_text("Taken from 127.0.0.1: 2 values of 1 models.")).to_be_visible()
     model = AiModel.objects.get(provider__name="openai", name="gpt-4o")
-    assert (model.context_window_size, str(model.output_price)) == (130_000, "10.000000")
+    assert (model.context_window_size, model.max_output_tokens) == (130_000, 16_384)

@@ -13,7 +13,7 @@ from models_registry.models import AiModel, Provider
 class Command(BaseCommand):
     help = (
         "Add and update the catalog's models and providers, and never overwrite an operator's edit."
-        " With --from, compare limits and prices with a newer list instead."
+        " With --from, compare limits and abilities with a newer list instead."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
