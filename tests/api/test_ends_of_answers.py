@@ -14,6 +14,7 @@ from tests.conftest import Live
 from tests.support.openai_client import MODEL, create_key
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -57,7 +58,7 @@ def post(url: str, key: str, body: dict[str, Any], *, session: str | None) -> li
     return [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
 
 
-@pytest.mark.parametrize("word", ENDS)
+@pytest.mark.parametrize("word", mark_others_slow(ENDS, first=3))
 @pytest.mark.parametrize("stream", [False, True])
 def test_every_api_tells_the_end(
     word: str, stream: bool, live: Live, user: User, model: AiModel, scripted: ScriptedModel

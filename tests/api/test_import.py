@@ -107,7 +107,9 @@ def test_a_long_tool_result_is_cut_as_anywhere(
 
 @pytest.mark.django_db(transaction=True)  # whole outputs go into the store, as in a real request
 @pytest.mark.parametrize("many", mark_others_slow([False, True]))
-@pytest.mark.parametrize("policy", ["oneclaw", "neurolink", "lota", "wolffish", "chatcore"])
+@pytest.mark.parametrize(
+    "policy", mark_others_slow(["oneclaw", "wolffish", "neurolink", "lota", "chatcore"], first=2)
+)
 def test_an_imported_result_is_stored_as_a_live_one(
     api: APIClient, session: Session, scripted: ScriptedModel, policy: str, many: bool
 ) -> None:

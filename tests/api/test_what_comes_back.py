@@ -146,7 +146,7 @@ def _ask_responses(client: OpenAI, body: Any, *, streamed: bool) -> list[dict[st
     ]
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("streamed", mark_others_slow([True, False]), ids=["streamed", "whole"])
 @pytest.mark.parametrize(
     ("go_on", "more"),
     [
@@ -177,7 +177,7 @@ def test_it_comes_back_through_each_api(
     assert find(messages[1]) == expected
 
 
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("streamed", mark_others_slow([True, False]), ids=["streamed", "whole"])
 @pytest.mark.parametrize(
     "go_on", [go_on_by_chat_completions, go_on_by_messages, go_on_by_responses]
 )

@@ -24,6 +24,7 @@ from compaction.models import CompactionPolicy, CompactionRun
 from models_registry.models import AiModel, Provider
 from tests.support.sample_files import build_png
 from tests.support.scripted_model import ScriptedModel
+from tests.support.slow_params import mark_others_slow
 
 KNOBS = PRESETS["neurolink"].files
 KB, MB = 1024, 1024 * 1024
@@ -145,7 +146,9 @@ def sent(scripted: ScriptedModel) -> Any:
 
 
 @answering
-@pytest.mark.parametrize("policy", ["oneclaw", "neurolink", "lota", "wolffish", "baseagent"])
+@pytest.mark.parametrize(
+    "policy", mark_others_slow(["oneclaw", "lota", "neurolink", "wolffish", "baseagent"], first=2)
+)
 def test_the_very_first_message_with_five_large_files_fits_the_window(
     api: APIClient, session: Session, model: AiModel, scripted: ScriptedModel, policy: str
 ) -> None:

@@ -8,6 +8,7 @@ from rest_framework.test import APIClient
 from chatcore.models import Session
 from models_registry.models import AiModel, Provider
 from tests.support.scripted_model import ScriptedModel
+from tests.support.slow_params import mark_others_slow
 
 # What gateways understand: another bill, another model, another address, another's data.
 GATEWAY_PARAMS = {
@@ -90,7 +91,7 @@ def test_a_null_takes_a_parameter_away(api: APIClient, session: Session) -> None
     }
 
 
-@pytest.mark.parametrize("name", GATEWAY_PARAMS)
+@pytest.mark.parametrize("name", mark_others_slow(GATEWAY_PARAMS, first=4))
 def test_what_the_protocol_does_not_list_is_refused_by_name(
     api: APIClient, session: Session, name: str
 ) -> None:

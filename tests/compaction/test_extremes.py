@@ -56,7 +56,7 @@ def ended_clearly(session: Session, turn: Any) -> bool:
     return turn.status == "completed" or (turn.error or {}).get("type") in CLEAR
 
 
-@pytest.mark.parametrize("words", [3, 400, 3_000])
+@pytest.mark.parametrize("words", mark_others_slow([3_000, 400, 3]))
 def test_a_window_of_512_tokens(session_under: Session, words: int) -> None:
     with_window(session_under, 512)
     fill_session(session_under, messages=6, tokens=100)

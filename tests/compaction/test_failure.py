@@ -26,6 +26,7 @@ from tests.support.compaction_sessions import (
 )
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -62,7 +63,7 @@ def with_broken_summaries(scripted: ScriptedModel) -> None:
     scripted.default = summarize_or_chat(summary=DOWN)
 
 
-@pytest.mark.parametrize("reply", FAILURES.values(), ids=FAILURES.keys())
+@pytest.mark.parametrize("reply", mark_others_slow(FAILURES.values(), first=4), ids=FAILURES.keys())
 def test_what_is_no_summary_is_asked_for_once_more_and_then_nothing_is_stored(
     full: Session, scripted: ScriptedModel, reply: Reply
 ) -> None:
@@ -113,7 +114,7 @@ def test_no_policy_tries_a_refused_key_again(
     assert (len(scripted.requests), run.provider_calls) == (1, 1), run.status
 
 
-@pytest.mark.parametrize("reply", FAILURES.values(), ids=FAILURES.keys())
+@pytest.mark.parametrize("reply", mark_others_slow(FAILURES.values(), first=4), ids=FAILURES.keys())
 def test_a_retry_that_works_is_silent(full: Session, scripted: ScriptedModel, reply: Reply) -> None:
     scripted.script(reply)
     run = engine.compact_now(full.pk, trigger="after_response")

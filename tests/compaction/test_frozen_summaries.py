@@ -315,6 +315,7 @@ def test_leaves_are_deleted_with_their_session(talk: Session, api: APIClient) ->
     assert (SummaryLeaf.objects.count(), LeafComposition.objects.count()) == (0, 0)
 
 
+@pytest.mark.slow
 def test_a_long_chat_in_a_small_window_ends_each_pass_under_its_threshold(
     session: Session, scripted: ScriptedModel
 ) -> None:

@@ -19,6 +19,7 @@ from tests.support.client_tool_requests import address, ask, bring
 from tests.support.compaction_sessions import list_summary_calls, use_policy
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 
 __all__ = ["address"]
 
@@ -101,7 +102,9 @@ def test_what_failed_three_times_is_not_tried_again(
     assert len(list_summary_calls(scripted)) == calls
 
 
-@pytest.mark.parametrize("change", ["message", "instructions", "policy", "model", "hour"])
+@pytest.mark.parametrize(
+    "change", mark_others_slow(["message", "instructions", "hour", "policy", "model"], first=3)
+)
 def test_it_is_tried_again_when_something_has_changed(
     api: APIClient, full: Session, scripted: ScriptedModel, model: AiModel, change: str
 ) -> None:

@@ -24,6 +24,7 @@ from tests.support.compaction_sessions import (
 from tests.support.openai_client import MODEL, count_tokens, create_key
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -77,7 +78,7 @@ def speak(protocol: str, scripted: ScriptedModel) -> None:
         Provider.objects.update(protocol=protocol, base_url=scripted.anthropic_base_url)
 
 
-@pytest.mark.parametrize("refusal", REFUSALS)
+@pytest.mark.parametrize("refusal", mark_others_slow(REFUSALS, first=3))
 @pytest.mark.parametrize("window", [None, 8192])
 def test_the_answer_comes_in_the_same_turn(
     refusal: str, window: int | None, session: Session, model: AiModel, scripted: ScriptedModel
@@ -206,7 +207,7 @@ def test_what_only_looks_like_it_never_makes_room(
     assert len(scripted.requests) == 1
 
 
-@pytest.mark.parametrize("refusal", REFUSALS)
+@pytest.mark.parametrize("refusal", mark_others_slow(REFUSALS, first=3))
 @pytest.mark.parametrize("path", ["chat/completions", "messages"])
 def test_without_a_session_too(
     refusal: str, path: str, live: Live, user: User, model: AiModel, scripted: ScriptedModel

@@ -23,6 +23,7 @@ from tests.support.compaction_sessions import (
 from tests.support.compaction_sessions import read_prompt as sent
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_other_rows_slow
 
 db = pytest.mark.django_db(transaction=True)
 
@@ -169,7 +170,9 @@ LITTLE = {
 @db
 @pytest.mark.parametrize(
     ("protocol", "name", "asked"),
-    [(protocol, *pair) for protocol, names in LITTLE.items() for pair in names.items()],
+    mark_other_rows_slow(
+        [(protocol, *pair) for protocol, names in LITTLE.items() for pair in names.items()], first=5
+    ),
 )
 def test_a_model_is_asked_to_reason_little_in_the_words_that_it_takes(
     session: Session,

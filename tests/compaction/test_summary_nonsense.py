@@ -22,6 +22,7 @@ from tests.support.compaction_sessions import (
 )
 from tests.support.scripted_model import ScriptedModel, make_overflow, make_tool_call
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_other_rows_slow, mark_others_slow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -173,7 +174,9 @@ def summarized(session: Session, scripted: ScriptedModel) -> Session:
     return session
 
 
-@pytest.mark.parametrize(("reply", "reason"), NONSENSE.values(), ids=NONSENSE.keys())
+@pytest.mark.parametrize(
+    ("reply", "reason"), mark_other_rows_slow(NONSENSE.values(), first=6), ids=NONSENSE.keys()
+)
 def test_it_is_a_failed_run_that_changes_nothing(
     summarized: Session, scripted: ScriptedModel, reply: Any, reason: str
 ) -> None:
@@ -218,7 +221,7 @@ WRAPPED = {
 }
 
 
-@pytest.mark.parametrize("text", WRAPPED.values(), ids=WRAPPED.keys())
+@pytest.mark.parametrize("text", mark_others_slow(WRAPPED.values(), first=3), ids=WRAPPED.keys())
 def test_a_summary_is_taken_out_of_its_wrapping(
     summarized: Session, scripted: ScriptedModel, text: str
 ) -> None:

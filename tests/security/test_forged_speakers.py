@@ -26,6 +26,7 @@ from tests.support.forgeries import FORGERIES, disarm, list_headers, list_tags
 from tests.support.preset_sessions import write_summary
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 
 TOOL = "linear_read"  # one that every preset tells the summarizer of
 KNOBS = PRESETS["oneclaw"].summary
@@ -54,7 +55,7 @@ def read_transcripts(scripted: ScriptedModel) -> str:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("policy", PRESETS)
+@pytest.mark.parametrize("policy", mark_others_slow(PRESETS, first=2))
 def test_no_message_call_or_tool_output_forges_a_speaker(
     session: Session, model: AiModel, scripted: ScriptedModel, policy: str
 ) -> None:

@@ -105,6 +105,7 @@ def export_data(session: Session) -> Any:
     return data
 
 
+@pytest.mark.slow
 @pytest.mark.lasting
 def test_an_import_is_refused_by_the_field_or_makes_a_sound_session(
     api: APIClient, export_data: Any
@@ -134,6 +135,7 @@ def test_an_import_is_refused_by_the_field_or_makes_a_sound_session(
     assert statuses.count(400) > 50
 
 
+@pytest.mark.slow
 def test_messages_of_others_formats_are_refused_by_the_field_or_taken(
     api: APIClient, session: Session
 ) -> None:

@@ -14,6 +14,7 @@ from models_registry.models import Provider
 from tests.support.compaction_sessions import use_anthropic
 from tests.support.forgeries import FORGERIES
 from tests.support.scripted_model import ScriptedModel
+from tests.support.slow_params import mark_others_slow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -131,7 +132,7 @@ def test_what_a_provider_remembers_is_not_imported(
         {"openai": {"model": "test-model", "extras": {"c1": "x"}, "reasoning": 5}},
     ],
 )
-@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+@pytest.mark.parametrize("protocol", mark_others_slow(["anthropic", "openai"]))
 def test_what_an_earlier_version_imported_ends_no_turn(
     api: APIClient,
     session: Session,

@@ -8,7 +8,12 @@ import pytest
 
 def mark_others_slow(values: Iterable[Any], *, first: int = 1) -> list[Any]:
     """Return parameters; those after the first ones are tried by `bin/test --slow` only."""
+    return mark_other_rows_slow(((value,) for value in values), first=first)
+
+
+def mark_other_rows_slow(rows: Iterable[tuple[Any, ...]], *, first: int = 1) -> list[Any]:
+    """Do the same for rows of several parameters."""
     return [
-        value if place < first else pytest.param(value, marks=pytest.mark.slow)
-        for place, value in enumerate(values)
+        pytest.param(*row, marks=() if place < first else pytest.mark.slow)
+        for place, row in enumerate(rows)
     ]
