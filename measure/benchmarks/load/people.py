@@ -2,8 +2,7 @@
 
 `python -m measure.benchmarks.load.people PROVIDER_URL PEOPLE SESSIONS` migrates the database that
 the environment names and creates a model, and PEOPLE users with SESSIONS sessions each. It prints
-`{"people": [[token, [session, …]], …], "command": [the web server's command]}`; the port that it
-listens at is the first argument that is "PORT".
+`{"people": [[token, [session, …]], …]}`.
 """
 
 import json
@@ -33,15 +32,6 @@ def create_people(base_url: str, people: int, sessions: int) -> list[tuple[str, 
     return rows
 
 
-def build_web_command() -> list[str]:
-    """Return the command of the product's own web process, with PORT as its port."""
-    from chatcore.serving.processes import build_web_servers
-
-    port = 12_345
-    (child,) = build_web_servers("127.0.0.1", port, 1, on_answer=lambda: None)
-    return ["PORT" if argument == str(port) else argument for argument in child.command]
-
-
 def main() -> None:
     """Migrate, create and print."""
     base_url, people, sessions = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -49,7 +39,7 @@ def main() -> None:
     call_command("migrate", verbosity=0)
     call_command("createcachetable", verbosity=0)
     rows = create_people(base_url, people, sessions)
-    print(json.dumps({"people": rows, "command": build_web_command()}))
+    print(json.dumps({"people": rows}))
 
 
 if __name__ == "__main__":

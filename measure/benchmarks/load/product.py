@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,12 +102,12 @@ def run_provider(pace: float) -> Iterator[int]:
 
 @contextlib.contextmanager
 def run_product(
-    provider_port: int, *, postgres_url: str | None, people: int, sessions: int
+    provider_port: int, *, postgres_url: str | None, people: int, sessions: int, web: int = 1
 ) -> Iterator[Product]:
-    """Run one web process over a new SQLite file, or over a new database of a PostgreSQL server."""
+    """Run web processes over a new SQLite file, or over a new database of a PostgreSQL server."""
     with (
         tempfile.TemporaryDirectory(prefix="chatcore-load-") as folder,
-        _create_database(folder, postgres_url) as database_url,
+        create_database(folder, postgres_url) as database_url,
     ):
         environment = {
             **os.environ,
@@ -130,7 +131,9 @@ def run_product(
         ).stdout
         setup = json.loads(output.splitlines()[-1])
         rows = [Person(token=token, sessions=ids) for token, ids in setup["people"]]
-        with run_web_server(setup["command"], environment) as (port, pid):
+        command = [sys.executable, "-m", "chatcore", "web", "--port", "PORT"]
+        command += ["--processes", str(web)]
+        with run_web_server(command, environment) as (port, pid):
             yield Product(port=port, pid=pid, environment=environment, people=rows)
 
 
@@ -160,11 +163,12 @@ def run_web_server(command: list[str], environment: dict[str, str]) -> Iterator[
 
 
 @contextlib.contextmanager
-def _create_database(folder: str, postgres_url: str | None) -> Iterator[str]:
+def create_database(folder: str, postgres_url: str | None) -> Iterator[str]:
+    """Yield the address of a new database, which goes with the context."""
     if postgres_url is None:
         yield f"sqlite:///{folder}/chatcore.sqlite3"
         return
-    name = f"chatcore_load_{os.getpid()}"
+    name = f"chatcore_load_{uuid.uuid4().hex[:12]}"
     server = psycopg.connect(postgres_url.replace("postgres://", "postgresql://"), autocommit=True)
     server.execute(f'CREATE DATABASE "{name}"')
     try:
