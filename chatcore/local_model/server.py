@@ -5,12 +5,17 @@ import secrets
 import signal
 import socket
 import sys
+import time
+import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from chatcore.serving.supervisor import EXIT_GIVE_UP
+from chatcore.serving.parent import EXIT_GIVE_UP
 
 LOOPBACK = "127.0.0.1"
+CHECK_SECONDS = 10.0
+SILENCE_SECONDS = 60.0
 SLOTS = 2  # requests at once: a chat goes on while a summary is written
 
 
@@ -41,7 +46,7 @@ def main() -> int:
 
 
 def serve_model() -> None:
-    """Fetch and load the weights, serve and register the model; does not return."""
+    """Fetch and load the weights, serve and register the model; return when it hangs."""
     from django.conf import settings
 
     from chatcore.local_model import register, weights
@@ -69,8 +74,18 @@ def serve_model() -> None:
     model = register.register_model(f"{address}/v1", api_key)
     window = f"{model.context_window_size:,} tokens"
     _print_line(f"The embedded model is ready: {model.name}, a window of {window}.")
-    while True:
-        signal.pause()
+    wait_while_it_answers(f"{server.listening_address}/health")
+    os._exit(1)  # at once, because what hangs cannot be asked to end
+
+
+def wait_while_it_answers(url: str) -> None:
+    """Return when the runtime has not answered for SILENCE_SECONDS."""
+    last_answer = time.monotonic()
+    while time.monotonic() - last_answer < SILENCE_SECONDS:
+        time.sleep(CHECK_SECONDS)
+        with suppress(OSError), urllib.request.urlopen(url, timeout=CHECK_SECONDS):  # noqa: S310
+            last_answer = time.monotonic()
+    _print_line("The embedded model does not answer any more.")
 
 
 def start_server(

@@ -8,7 +8,9 @@ are stored as interrupted, and then streams and connections are closed.
 
 import asyncio
 import contextlib
+import faulthandler
 import logging
+import os
 import socket
 import time
 from types import FrameType
@@ -16,6 +18,8 @@ from types import FrameType
 import uvicorn
 
 END_SECONDS = 4.0  # for the last words of all answers
+SILENCE_SECONDS = 60.0  # of the event loop, after which the process ends
+TICKS_BETWEEN_SIGNS = 50  # of life; a tick is a tenth of a second
 logger = logging.getLogger(__name__)
 
 
@@ -24,11 +28,16 @@ class DrainingServer(uvicorn.Server):
 
     uvicorn waits for open requests and cuts them off, and only then says to the application that
     the process stops. So each stream would break without a word.
+
+    A process whose event loop hangs writes to its log where, and ends; its parent starts another.
     """
 
-    def __init__(self, config: uvicorn.Config, *, drain_seconds: float) -> None:
+    def __init__(
+        self, config: uvicorn.Config, *, drain_seconds: float, ready: int | None = None
+    ) -> None:
         super().__init__(config)
         self._drain_seconds = drain_seconds
+        self._ready = ready
         self._deadline: float | None = None
         self._is_hurried = False
 
@@ -37,8 +46,16 @@ class DrainingServer(uvicorn.Server):
         self._is_hurried = self.should_exit
         super().handle_exit(sig, frame)
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve, and tell the parent."""
+        await super().startup(sockets)
+        if self._ready is not None and self.started:
+            os.write(self._ready, b".")
+
     async def on_tick(self, counter: int) -> bool:
         """Return True when the process may end; called ten times a second."""
+        if counter % TICKS_BETWEEN_SIGNS == 0:
+            faulthandler.dump_traceback_later(SILENCE_SECONDS, exit=True)
         if not await super().on_tick(counter):
             return False
         if self._deadline is None:

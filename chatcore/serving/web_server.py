@@ -1,31 +1,28 @@
-"""Run one web process: `web_server HOST PORT HEALTH_PORT`. Several of them may share one port.
+"""Run one web process: `web_server SOCKET READY`, both numbers of file descriptors.
 
-Each also listens at a port of its own on this machine, where the supervisor asks whether it lives:
-at the shared port, any of them could answer for one that hangs.
+The parent has bound the socket, and several processes may share it: whoever is free takes the next
+connection. READY is a pipe to which the process writes when it serves.
 """
 
 import os
 import socket
 import sys
 
-from chatcore.local_model.server import LOOPBACK
-
 GRACE_SECONDS = 5  # for open requests when the server stops
 WEBSOCKET_MESSAGE_BYTES = 8 * 1024 * 1024
 
 
 def main() -> None:
-    """Listen at both ports and serve until TERM."""
+    """Serve until TERM."""
     import django
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatcore.settings")
     django.setup()
-    host, port, health_port = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    serve_sockets([open_socket(host, port, is_shared=True), open_socket(LOOPBACK, health_port)])
+    serve_socket(socket.socket(fileno=int(sys.argv[1])), ready=int(sys.argv[2]))
 
 
-def serve_sockets(sockets: list[socket.socket]) -> None:
-    """Serve the application at these sockets until TERM, with Django set up."""
+def serve_socket(server_socket: socket.socket, *, ready: int | None = None) -> None:
+    """Serve the application at this socket until TERM, with Django set up."""
     # Imported here: `serve` takes GRACE_SECONDS from this module and runs no server itself.
     import uvicorn
     from django.conf import settings
@@ -52,24 +49,8 @@ def serve_sockets(sockets: list[socket.socket]) -> None:
             "CHATCORE_TRUSTED_PROXIES", ["127.0.0.1", "::1"] if settings.PUBLIC_URL else []
         ),
     )
-    DrainingServer(config, drain_seconds=settings.DRAIN_SECONDS).run(sockets=sockets)
-
-
-def open_socket(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
-    """Return a listening socket; with `is_shared`, other processes may listen at the same port.
-
-    The kernel spreads new connections over all processes that share a port.
-    """
-    family, *_, address = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    server_socket = socket.socket(family)
-    server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if is_shared and hasattr(socket, "SO_REUSEPORT"):
-        server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    server_socket.bind(address)
-    server_socket.set_inheritable(True)
-    return server_socket
+    server = DrainingServer(config, drain_seconds=settings.DRAIN_SECONDS, ready=ready)
+    server.run(sockets=[server_socket])
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import pytest
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 from tests.support.served_product import ServedProduct, serve
-from tests.support.served_streams import find_own_url, find_web_processes, register_model
+from tests.support.served_streams import find_web_processes, register_model
 from tests.support.served_talks import Listener, create_session, open_api, say
 from tests.support.waiting import PATIENCE_SECONDS
 
@@ -89,7 +89,7 @@ def test_a_process_without_descriptors_serves_again_when_connections_are_closed(
     say(api, session)
     pid = find_web_processes(product)[0]
     used = len(os.listdir(f"/proc/{pid}/fd"))
-    address = urlsplit(find_own_url(pid))
+    address = urlsplit(product.url)
     with limit(product, resource.RLIMIT_NOFILE, used + 10), contextlib.ExitStack() as stack:
         for _ in range(40):
             stack.enter_context(socket.create_connection((address.hostname, address.port)))

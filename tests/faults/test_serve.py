@@ -95,7 +95,19 @@ def test_what_dies_or_hangs_is_replaced_and_a_signal_stops_all(serving: Serving)
     serving.hurt(WEB_SERVER, signal.SIGSTOP)
     assert "does not answer any more" in serving.read_output()
     assert len(LINK.findall(serving.read_output())) == 1
+    check_renewal(serving)
     check_end(serving, signal.SIGTERM)
+
+
+def check_renewal(serving: Serving) -> None:
+    """HUP puts another web process into service, and nobody is refused meanwhile."""
+    old = serving.find_child(WEB_SERVER)
+    serving.process.send_signal(signal.SIGHUP)
+    answers: list[int] = []
+    while len(answers) < 5 or serving.find_child(WEB_SERVER) == old:
+        answers.append(httpx2.get(f"{serving.url}/livez", timeout=PATIENCE_SECONDS).status_code)
+        assert len(answers) < 100_000, "the web process was not renewed"
+    assert set(answers) == {200}
 
 
 def check_link(serving: Serving) -> None:

@@ -1,4 +1,4 @@
-"""Two web processes on one port: each follows the other's answers, and none takes words along."""
+"""Two web processes over one database follow each other's answers; none takes words along."""
 
 import contextlib
 import os
@@ -13,16 +13,10 @@ import pytest
 
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.served_product import ServedProduct, serve, wait_for
-from tests.support.served_streams import (
-    find_own_url,
-    find_web_processes,
-    join_text,
-    read_events,
-    register_model,
-)
-from tests.support.served_talks import create_session, open_api
+from tests.support.served_streams import join_text, read_events
+from tests.support.served_talks import create_session
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
+from tests.support.web_commands import Deployment
 
 pytestmark = [pytest.mark.faults, pytest.mark.lasting]
 
@@ -45,32 +39,24 @@ def scripted() -> Iterator[ScriptedModel]:
 
 
 @pytest.fixture(scope="module")
-def product(
+def deployment(
     tmp_path_factory: pytest.TempPathFactory, scripted: ScriptedModel
-) -> Iterator[ServedProduct]:
+) -> tuple[Deployment, str]:
+    """One database, and a token. A web process that is asked to stop does so at once."""
     folder = tmp_path_factory.mktemp("web-processes")
-    with serve(folder, "--no-local-model", "--web", "2", "--workers", "1") as product:
-        register_model(product, scripted)
-        yield product
+    deployment = Deployment.create(folder, CHATCORE_DRAIN_SECONDS="0")
+    return deployment, deployment.prepare(scripted.base_url)
 
 
 @pytest.fixture
-def pair(product: ServedProduct) -> Iterator[list[WebProcess]]:
-    pids = wait_for(lambda: find_two(product), what="two web processes")
+def pair(deployment: tuple[Deployment, str]) -> Iterator[list[WebProcess]]:
+    commands, token = deployment
     with contextlib.ExitStack() as stack:
+        running = [stack.enter_context(commands.run_web()) for _ in range(2)]
         yield [
-            WebProcess(pid, stack.enter_context(open_api(product, find_own_url(pid))))
-            for pid in pids
+            WebProcess(web.process.pid, stack.enter_context(web.open_client(token)))
+            for web in running
         ]
-
-
-def find_two(product: ServedProduct) -> list[int] | None:
-    with contextlib.suppress(OSError, httpx2.HTTPError):  # one that is being replaced
-        pids = find_web_processes(product)
-        answers = [httpx2.get(f"{find_own_url(pid)}/livez", timeout=10) for pid in pids]
-        if len(answers) == 2 and all(answer.is_success for answer in answers):
-            return pids
-    return None
 
 
 def test_an_answer_of_one_is_followed_on_the_other_and_stopped_there(
@@ -146,7 +132,7 @@ def test_one_that_is_asked_to_stop_ends_its_streams_with_the_end_of_their_turn(
 
 
 def test_what_one_said_before_it_was_killed_is_kept_and_marked_and_the_stream_goes_on(
-    pair: list[WebProcess], product: ServedProduct, scripted: ScriptedModel
+    pair: list[WebProcess], deployment: tuple[Deployment, str], scripted: ScriptedModel
 ) -> None:
     killed, other = pair
     scripted.script(Reply(chunks=[f"word{n} " for n in range(400)], chunk_delay=0.05))
@@ -177,4 +163,4 @@ def test_what_one_said_before_it_was_killed_is_kept_and_marked_and_the_stream_go
         answer["content"],
         "Are you there?",
     ]
-    assert product.run_command("verify").endswith("0 violations")
+    assert deployment[0].run("verify").stdout.strip().endswith("0 violations")

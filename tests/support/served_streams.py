@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -70,9 +69,3 @@ def find_web_processes(product: ServedProduct) -> list[int]:
         for child in psutil.Process(product.pid).children()
         if WEB_SERVER in " ".join(child.cmdline())
     ]
-
-
-def find_own_url(web_process: int) -> str:
-    """Return the address at which this web process alone listens."""
-    arguments = Path(f"/proc/{web_process}/cmdline").read_text().rstrip("\0").split("\0")
-    return f"http://127.0.0.1:{arguments[-1]}"

@@ -8,9 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.held_port import hold_port
-from tests.support.waiting import wait_until
-
 
 def build_environment(folder: Path, **variables: str) -> dict[str, str]:
     """Return the environment of this process with these CHATCORE_ variables only."""
@@ -25,19 +22,21 @@ def build_environment(folder: Path, **variables: str) -> dict[str, str]:
 @contextmanager
 def run_web_server(folder: Path, **variables: str) -> Iterator[str]:
     """Run a web process that gets these CHATCORE_ variables only, and yield its address."""
-    with hold_port() as port:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        reader, ready = os.pipe()
+        numbers = (listener.fileno(), ready)
         process = subprocess.Popen(
-            [sys.executable, "-m", "chatcore.serving.web_server", "127.0.0.1", str(port), "0"],
+            [sys.executable, "-m", "chatcore.serving.web_server", *map(str, numbers)],
             env=build_environment(folder, **variables),
+            pass_fds=numbers,
         )
+        os.close(ready)
         try:
-            wait_until(lambda: is_listening(port), what="the web server")
+            assert os.read(reader, 1), "the web server did not start"
             yield f"http://127.0.0.1:{port}"
         finally:
             process.kill()
             process.wait(60)
-
-
-def is_listening(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+            os.close(reader)

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from chatcore.local_model import server
-from chatcore.serving.listening import check_address
+from chatcore.serving.listening import bind_socket
 
 
 class Command(BaseCommand):
@@ -33,7 +33,7 @@ class Command(BaseCommand):
             raise CommandError(
                 "The embedded language model is not installed: pip install 'chatcore[local-model]'."
             )
-        check_address(host, port)
+        bind_socket(host, port).close()
         if host in ("0.0.0.0", "::", "") and not url:  # noqa: S104
             raise CommandError(
                 f"--host is {host!r}, which is no address that others can connect to: name one"

@@ -1,10 +1,8 @@
-"""`chatcore serve`: run everything on one machine, under one supervisor."""
+"""`chatcore serve`: run everything on one machine, under one parent process."""
 
-import asyncio
 import importlib.util
 import os
 from argparse import ArgumentParser
-from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -13,11 +11,10 @@ from django.urls import reverse
 from redis.exceptions import RedisError
 
 from chatcore.local_model import register
-from chatcore.serving import listening, preparation, processes, start_lock
-from chatcore.serving.supervisor import supervise_children
+from chatcore.serving import listening, preparation, programs, start_lock
+from chatcore.serving.parent import Plan, become_parent
+from chatcore.serving.programs import MAX_WEB_PROCESSES
 from chatcore.web import sign_in
-
-MAX_WEB_PROCESSES = 64
 
 
 def count_spare_cores() -> int:
@@ -57,7 +54,7 @@ class Command(BaseCommand):
         web: int,
         **options: Any,
     ) -> None:
-        listening.check_address(host, port)
+        server_socket = listening.bind_socket(host, port)
         if workers < 1:
             raise CommandError(f"--workers is {workers}; it must be at least 1.", returncode=2)
         if not 1 <= web <= MAX_WEB_PROCESSES:
@@ -70,20 +67,14 @@ class Command(BaseCommand):
             raise CommandError(
                 f"The server that CHATCORE_REDIS_URL names cannot be used: {error}"
             ) from None
-        child_processes = [
-            *processes.build_web_servers(
-                host,
-                port,
-                web,
-                on_answer=self._build_one_time_printer(welcome),
-                drain_seconds=settings.SERVE_DRAIN_SECONDS,
-            ),
-            processes.build_worker(workers),
+        children = [
+            *programs.build_web_programs(host, web, drain_seconds=settings.SERVE_DRAIN_SECONDS),
+            programs.build_worker(workers),
         ]
         if not no_local_model and self._is_local_model_installed():
-            child_processes.append(processes.build_local_model())
+            children.append(programs.build_local_model())
         preparation.close_connections()
-        asyncio.run(supervise_children(child_processes, print_line=self._print_line))
+        become_parent(Plan(programs=children, socket=server_socket.fileno(), welcome=welcome))
 
     def _prepare(self, host: str, port: int) -> str:
         """Prepare the database, and return the line that welcomes people."""
@@ -94,7 +85,7 @@ class Command(BaseCommand):
             return self._build_welcome(host, port)
 
     def _build_welcome(self, host: str, port: int) -> str:
-        address = settings.PUBLIC_URL or f"http://{processes.format_link_host(host)}:{port}"
+        address = settings.PUBLIC_URL or f"http://{programs.format_link_host(host)}:{port}"
         user = sign_in.ensure_administrator()
         if user is None:
             return (
@@ -108,19 +99,6 @@ class Command(BaseCommand):
             )
         link = f"{address}{sign_in.build_link_path(user)}"
         return f"Chatcore is up. Sign in, once and within 15 minutes: {link}"
-
-    def _build_one_time_printer(self, line: str) -> Callable[[], None]:
-        """Return a function that prints the line when it is called first, and then nothing more.
-
-        It is called after each restart of the web server, but the link in the line works once.
-        """
-        lines = [line]
-
-        def print_once() -> None:
-            if lines:
-                self._print_line(lines.pop())
-
-        return print_once
 
     def _is_local_model_installed(self) -> bool:
         is_installed = importlib.util.find_spec("xllamacpp") is not None

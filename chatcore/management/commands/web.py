@@ -1,16 +1,14 @@
 """`chatcore web`: the web server alone, for machines or containers of its own."""
 
-import asyncio
 from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from chatcore.serving import listening, preparation, processes, web_server
-from chatcore.serving.supervisor import supervise_children
-
-MAX_PROCESSES = 64
+from chatcore.serving import listening, preparation, programs, web_server
+from chatcore.serving.parent import Plan, become_parent
+from chatcore.serving.programs import MAX_WEB_PROCESSES
 
 
 class Command(BaseCommand):
@@ -32,26 +30,20 @@ class Command(BaseCommand):
     def handle(
         self, *, host: str, port: int, processes: int, migrate: bool, **options: Any
     ) -> None:
-        if not 1 <= processes <= MAX_PROCESSES:
+        if not 1 <= processes <= MAX_WEB_PROCESSES:
             raise CommandError(
-                f"--processes is {processes}; it must be from 1 to {MAX_PROCESSES}.", returncode=2
+                f"--processes is {processes}; it must be from 1 to {MAX_WEB_PROCESSES}.",
+                returncode=2,
             )
-        listening.check_address(host, port, is_shared=True)
+        server_socket = listening.bind_socket(host, port)
         if migrate:
             preparation.prepare_database()
         preparation.require_prepared_database()
         preparation.close_connections()
         if processes == 1:
-            web_server.serve_sockets([web_server.open_socket(host, port, is_shared=True)])
-        else:
-            self._supervise(host, port, processes)
-
-    def _supervise(self, host: str, port: int, count: int) -> None:
-        children = processes.build_web_servers(
-            host, port, count, drain_seconds=settings.DRAIN_SECONDS
+            web_server.serve_socket(server_socket)
+            return
+        children = programs.build_web_programs(
+            host, processes, drain_seconds=settings.DRAIN_SECONDS
         )
-        asyncio.run(supervise_children(children, print_line=self._print_line))
-
-    def _print_line(self, line: str) -> None:
-        self.stdout.write(line)
-        self.stdout.flush()
+        become_parent(Plan(programs=children, socket=server_socket.fileno()))
