@@ -3,6 +3,7 @@
 
 import { Attachments } from "./attachments.js";
 import { loadItem, onItemChangedElsewhere, saveItem } from "./browser_storage.js";
+import { isSendKey } from "./keyboard.js";
 import "./model_picker.js";
 import { canRetry, mayHaveArrived, MessageQueue } from "./message_queue.js";
 import { showSnackbar } from "./snackbar.js";
@@ -112,7 +113,7 @@ export class Composer {
   }
 
   #onKeyDown(event) {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (!isSendKey(event)) return;
     event.preventDefault();
     this.#send();
   }

@@ -2,6 +2,7 @@
 
 import { callApi } from "./api.js";
 import { copyText } from "./clipboard.js";
+import { isInputMethodKey } from "./keyboard.js";
 import { getMarkdownView } from "./markdown.js";
 import { buildPath } from "./paths.js";
 import { showSnackbar } from "./snackbar.js";
@@ -151,7 +152,7 @@ function getSourceText(article) {
 }
 
 function onEditorKeyDown(event, form) {
-  if (event.isComposing) return;
+  if (isInputMethodKey(event)) return;
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
     form.requestSubmit();

@@ -1,5 +1,7 @@
 // Choose the model that answers: a button that opens a list with a search field.
 
+import { isInputMethodKey } from "./keyboard.js";
+
 const GAP = 6; // pixels between the list and its button
 const MARGIN = 8; // pixels between the list and the edge of the window
 
@@ -121,7 +123,7 @@ class ModelPicker extends HTMLElement {
   }
 
   #onKeyDown(event) {
-    if (event.isComposing) return;
+    if (isInputMethodKey(event)) return;
     const options = this.#shownOptions;
     const at = options.indexOf(this.#activeOption);
     const next = {

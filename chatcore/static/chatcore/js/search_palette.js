@@ -1,5 +1,6 @@
 // Search titles and messages in a palette, by keyboard or mouse, and open the result.
 
+import { isInputMethodKey } from "./keyboard.js";
 import "./local_time.js";
 import { addCommands, runCommand } from "./palette_commands.js";
 import { showSearchResult } from "./search_highlight.js";
@@ -51,7 +52,7 @@ const KEYS = {
 };
 
 field.addEventListener("keydown", (event) => {
-  if (!(event.key in KEYS) || event.isComposing) return;
+  if (!(event.key in KEYS) || isInputMethodKey(event)) return;
   event.preventDefault();
   KEYS[event.key]();
 });

@@ -3,6 +3,7 @@
 import { getCsrfToken, isSignInUrl, reportSignedOut } from "./api.js";
 import { removeAllItems } from "./browser_storage.js";
 import { copyText } from "./clipboard.js";
+import { isInputMethodKey } from "./keyboard.js";
 import { buildPath } from "./paths.js";
 import { showSnackbar } from "./snackbar.js";
 
@@ -150,7 +151,7 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     document.querySelector("[data-shortcut=new]").click();
   }
-  if (event.key === "Escape") onEscape(event);
+  if (event.key === "Escape" && !isInputMethodKey(event)) onEscape(event);
   // Ask the page, not the target of the key: a dialog that was just closed keeps the focus until
   // the next frame.
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]"))
@@ -165,7 +166,7 @@ document.addEventListener("keydown", (event) => {
 function onEscape(event) {
   const title = event.target.closest("input[data-select]");
   if (title) title.dispatchEvent(new Event("leave"));
-  else if (!event.isComposing && !document.querySelector("dialog[open], :popover-open"))
+  else if (!document.querySelector("dialog[open], :popover-open"))
     document.querySelector("chat-stream")?.cancelTurn();
 }
 

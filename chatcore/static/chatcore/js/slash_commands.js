@@ -2,6 +2,7 @@
 // warning.
 
 import { callApi } from "./api.js";
+import { isInputMethodKey, isSendKey } from "./keyboard.js";
 import { buildPath } from "./paths.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
@@ -94,9 +95,9 @@ export class SlashCommands {
   }
 
   #onKeyDown(event) {
-    if (event.isComposing) return;
+    if (isInputMethodKey(event)) return;
     if (!this.list.hidden && LIST_KEYS[event.key]) LIST_KEYS[event.key](this, event);
-    else if (event.key === "Enter" && !event.shiftKey && this.#runCommand()) stopEvent(event);
+    else if (isSendKey(event) && this.#runCommand()) stopEvent(event);
   }
 
   moveSelection(steps) {

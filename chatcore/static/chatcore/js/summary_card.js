@@ -9,6 +9,7 @@ import {
   formatNumber,
   formatSaving,
 } from "./formats.js";
+import { isInputMethodKey } from "./keyboard.js";
 import { getMarkdownView } from "./markdown.js";
 import { MissingLines } from "./missing_lines.js";
 import { showSnackbar } from "./snackbar.js";
@@ -165,7 +166,7 @@ export class SummaryCard {
         );
       });
       form.addEventListener("keydown", (event) => {
-        if (event.key !== "Escape") return;
+        if (event.key !== "Escape" || isInputMethodKey(event)) return;
         event.stopPropagation();
         this.#showForm(null);
       });
