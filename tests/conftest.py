@@ -5,6 +5,7 @@ import gc
 import itertools
 import os
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +55,29 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         prepared_database.remove_folder()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--first-rows", type=int, metavar="N", help="of each table of cases only N")
+
+
+@pytest.hookimpl(trylast=True)  # after the choice by markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    choose_first_rows(config, items)
+    begin_with_the_lasting(config, items)
+
+
+def choose_first_rows(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out all but the first rows of each table of cases, where --first-rows asks for it."""
+    count = config.getoption("--first-rows")
+    if not count:
+        return
+    tables: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        tables[item.nodeid.partition("[")[0]].append(item)
+    config.hook.pytest_deselected(items=[item for rows in tables.values() for item in rows[count:]])
+    items[:] = [item for rows in tables.values() for item in rows[:count]]
+
+
+def begin_with_the_lasting(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what waits for a long time: at the end, nothing would run beside it.
 
     xdist cuts the list into one part for each process, so each part begins with some of it.

@@ -275,6 +275,7 @@ def test_the_owner_with_an_expired_token_is_401_everywhere(owned_rows: OwnedRows
     assert dump_rows() == before
 
 
+@pytest.mark.heavy
 def test_an_owner_who_was_switched_off_is_401_everywhere_by_token_and_by_cookie(
     owned_rows: OwnedRows,
 ) -> None:
@@ -287,6 +288,7 @@ def test_an_owner_who_was_switched_off_is_401_everywhere_by_token_and_by_cookie(
     assert dump_rows() == before
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("rights", RIGHTS)
 def test_whoever_is_not_the_owner_is_404_for_every_id(
     owned_rows: OwnedRows, rights: dict[str, Any]

@@ -180,6 +180,7 @@ def test_a_file_that_was_cut_changes_nothing(
     assert (data_folder / "key-encryption-key").read_text() == "the key of keys"
 
 
+@pytest.mark.heavy
 def test_a_backup_with_one_wrong_bit_is_refused_or_means_the_same(
     session: Session, data_folder: Path, tmp_path: Path
 ) -> None:

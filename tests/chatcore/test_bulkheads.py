@@ -154,6 +154,7 @@ def test_a_round_calls_so_many_tools_at_once_and_the_rest_waits(
     }
 
 
+@pytest.mark.heavy
 def test_silent_tools_of_one_person_keep_nobody_from_an_answer(
     silent_session: Session,
     model: AiModel,

@@ -18,6 +18,7 @@ PROGRAMS = settings(
 )
 
 
+@pytest.mark.heavy
 @pytest.mark.lasting
 @pytest.mark.django_db(transaction=True)
 def test_every_program_keeps_every_promise(warm_sdks: None, settings: LazySettings) -> None:

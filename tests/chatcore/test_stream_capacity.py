@@ -56,6 +56,7 @@ def test_a_hundred_readers_get_every_event_once_over_three_reconnects(
     assert (held.complete_readers, held.events) == (READERS, 200), held
 
 
+@pytest.mark.heavy
 def test_many_answers_at_once_reach_their_readers_without_losing_a_token(live: Live) -> None:
     port = urlsplit(live.url).port or 0
     with run_provider(pace=100) as provider_port:

@@ -37,6 +37,7 @@ def reword(session: Session, choice: int) -> Message | None:
     )
 
 
+@pytest.mark.heavy
 @settings(
     max_examples=12,
     phases=[Phase.generate],

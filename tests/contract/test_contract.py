@@ -36,6 +36,7 @@ def test_a_public_list_is_what_its_file_says(
     compare(name, list_lines())
 
 
+@pytest.mark.heavy
 @pytest.mark.django_db
 def test_a_stranger_gets_what_the_file_says() -> None:
     compare("strangers", facts.list_answers_to_strangers())

@@ -54,6 +54,7 @@ def read_transcripts(scripted: ScriptedModel) -> str:
     return "\n\n".join(text.partition("</transcript>")[0] for text in prompts)
 
 
+@pytest.mark.heavy
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("policy", mark_others_slow(PRESETS, first=2))
 def test_no_message_call_or_tool_output_forges_a_speaker(

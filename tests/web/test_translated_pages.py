@@ -106,6 +106,7 @@ def collect_texts(client: Client, path: str, language: str) -> set[str]:
     return collector.texts
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_text_of_a_page_stays_english(
     signed_in: Client, staff_session: Session, user: User, language: str

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 in_each_language = pytest.mark.parametrize("language", LANGUAGES)
 
 
+@pytest.mark.heavy
 @in_each_language
 def test_every_sentence_is_translated(language: str) -> None:
     catalog = read_language(language)
