@@ -1,24 +1,54 @@
 """Run statements that are written by hand, where the ORM takes longer than the database."""
 
-import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from types import NoneType
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.core.exceptions import ObjectDoesNotExist
 from django.db import connection
-from django.db.models import (
-    AutoField,
-    BooleanField,
-    CharField,
-    Field,
-    ForeignKey,
-    IntegerField,
-    Model,
-    TextField,
-)
+
+from chatcore.models import Session
+
+_SESSIONS = Session._meta.db_table
+
+
+class Numbers(NamedTuple):
+    """The last number that a session has given to a message, and to an event."""
+
+    seq: int
+    event_seq: int
+
+
+def reserve_numbers(
+    event_counts: Mapping[UUID, int], *, message_count: int = 0, used_at: datetime | None = None
+) -> dict[UUID, Numbers]:
+    """Take the next numbers of so many events in each session, and of its messages.
+
+    `used_at` moves the sessions to the top of their owners' lists. Hidden and deleted sessions are
+    left out. This locks the sessions' rows until the transaction ends, so nobody takes a number
+    twice, and events become visible in the order of theirs: a reader that asks for everything after
+    a number can miss none.
+    """
+    uuid_type = "::uuid" if connection.vendor == "postgresql" else ""
+    rows = ", ".join([f"(%s{uuid_type}, %s)"] * len(event_counts))
+    statement = f"""
+        UPDATE {_SESSIONS}
+        SET last_seq = last_seq + %s,
+            message_count = message_count + %s,
+            last_event_seq = last_event_seq + new.column2,
+            updated_at = COALESCE(%s, updated_at)
+        FROM (VALUES {rows}) AS new
+        WHERE {_SESSIONS}.id = new.column1 AND {_SESSIONS}.discard_at IS NULL
+        RETURNING {_SESSIONS}.id, last_seq, last_event_seq
+    """  # noqa: S608
+    used_at_value = connection.ops.adapt_datetimefield_value(used_at)
+    parameters: list[Any] = [message_count, message_count, used_at_value]
+    for session_id, event_count in event_counts.items():
+        parameters += (adapt_uuid(session_id), event_count)
+    return {
+        to_uuid(row_id): Numbers(seq, event_seq)
+        for row_id, seq, event_seq in fetch_rows(statement, parameters)
+    }
 
 
 def fetch_rows(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -75,88 +105,3 @@ def adapt_uuids(values: Iterable[UUID]) -> dict[Any, UUID]:
     if connection.features.has_native_uuid_field:
         return {value: value for value in values}
     return {value.hex: value for value in values}
-
-
-def insert_row(row: Model) -> None:
-    """Store a new row as `save(force_insert=True)` would, and set the primary key it is given.
-
-    The model's own `save()` is not called. Foreign keys are checked by the database, at the commit.
-    """
-    statement, columns = _build_insert(type(row))
-    parameters = [_adapt_value(row, column) for column in columns]
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        if row.pk is None:
-            row.pk = cursor.fetchone()[0]
-    row._state.adding = False
-    row._state.db = connection.alias
-
-
-def update_row(row: Model, *names: str) -> None:
-    """Store these fields of an existing row as `save(update_fields=names)` would.
-
-    The model's own `save()` is not called. Raises ObjectDoesNotExist if the row is deleted.
-    """
-    statement, columns = _build_update(type(row), names)
-    parameters = [_adapt_value(row, column) for column in columns]
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        if not cursor.rowcount:
-            raise ObjectDoesNotExist(f"{row._meta.object_name} {row.pk} is deleted.")
-
-
-class _Column(NamedTuple):
-    """A field, and the types of its values that a database takes as they are."""
-
-    field: "Field[Any, Any]"
-    plain_types: tuple[type, ...]
-
-
-@functools.cache
-def _build_insert(model: type[Model]) -> tuple[str, list[_Column]]:
-    """Return the INSERT of a model, and the columns that give its parameters."""
-    meta = model._meta
-    has_given_key = isinstance(meta.pk, AutoField)
-    fields = [field for field in meta.concrete_fields if not (has_given_key and field is meta.pk)]
-    names = ", ".join(f'"{field.column}"' for field in fields)
-    placeholders = ", ".join(["%s"] * len(fields))
-    returning = f'RETURNING "{meta.pk.column}"' if has_given_key else ""
-    statement = f"""
-        INSERT INTO {meta.db_table} ({names})
-        VALUES ({placeholders})
-        {returning}
-    """  # noqa: S608
-    return statement, [_Column(field, _find_plain_types(field)) for field in fields]
-
-
-@functools.cache
-def _build_update(model: type[Model], names: tuple[str, ...]) -> tuple[str, list[_Column]]:
-    """Return the UPDATE of some fields, and the columns that give its parameters, the key last."""
-    meta = model._meta
-    fields_by_name = {field.name: field for field in meta.concrete_fields}
-    fields_by_name |= {field.attname: field for field in meta.concrete_fields}
-    fields = [fields_by_name[name] for name in names]
-    assignments = ", ".join(f'"{field.column}" = %s' for field in fields)
-    statement = f"""
-        UPDATE {meta.db_table}
-        SET {assignments}
-        WHERE "{meta.pk.column}" = %s
-    """  # noqa: S608
-    return statement, [_Column(field, _find_plain_types(field)) for field in (*fields, meta.pk)]
-
-
-def _find_plain_types(field: "Field[Any, Any]") -> tuple[type, ...]:
-    value_field = field.target_field if isinstance(field, ForeignKey) else field
-    if isinstance(value_field, CharField | TextField):
-        return (str, NoneType)
-    if isinstance(value_field, IntegerField | BooleanField):
-        return (int, bool, NoneType)
-    return (NoneType,)
-
-
-def _adapt_value(row: Model, column: _Column) -> Any:
-    value = column.field.pre_save(row, add=row._state.adding)
-    # To ask the field takes several microseconds, and most columns of a message are empty.
-    if type(value) in column.plain_types:
-        return value
-    return column.field.get_db_prep_save(value, connection)

@@ -16,7 +16,6 @@ from chatcore.context import queries
 from chatcore.models import CHAT_COLUMNS, Message, SentRequest, SentText
 from chatcore.providers.base import ChatMessage, Request, Tool
 from chatcore.sessions.truncation import clean_text
-from chatcore.statements import insert_row
 
 DIGEST_BYTES = 16
 # A message as a request shows it: the fields of `_show_message`.
@@ -84,10 +83,8 @@ def store_request(answer: Message, described_request: DescribedRequest) -> None:
         ],
         ignore_conflicts=True,
     )
-    insert_row(
-        SentRequest(
-            answer_id=answer.pk, session_id=answer.session_id, layout=described_request.layout
-        )
+    SentRequest.objects.create(
+        answer_id=answer.pk, session_id=answer.session_id, layout=described_request.layout
     )
 
 

@@ -16,7 +16,6 @@ from chatcore.context.clearing import (
 from chatcore.context.compactor import FittedRequest
 from chatcore.models import Turn
 from chatcore.providers.base import Request
-from chatcore.statements import update_row
 
 
 def store_clearing(turn: Turn, clearing: Clearing | None) -> None:
@@ -58,7 +57,7 @@ def record_applied_edits(turn: Turn, fitted_request: FittedRequest) -> FittedReq
     applied_edits = list_applied_edits(fitted_request.request)
     if turn.clearing["applied"] != applied_edits:
         turn.clearing = {**turn.clearing, "applied": applied_edits}
-        update_row(turn, "clearing")
+        Turn.objects.filter(pk=turn.pk).update(clearing=turn.clearing)
     return replace(fitted_request, context_version=None) if applied_edits else fitted_request
 
 

@@ -7,11 +7,12 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from chatcore.events import queries, webhooks
+from chatcore.events import webhooks
 from chatcore.events.hub import event_hub
 from chatcore.events.listener import get_relay
 from chatcore.events.types import DELTA_EVENTS, DELTA_TYPES, DeltaType, Event, EventType, NewEvent
 from chatcore.models import SessionEvent
+from chatcore.statements import reserve_numbers
 from chatcore.threads import run_in_thread
 
 HEARTBEAT_SECONDS = 15.0
@@ -34,9 +35,10 @@ def append_events_of_many(new_events: Mapping[UUID, Sequence[NewEvent]]) -> dict
     Returns the `seq` of each session's last event; sessions that are gone are left out.
     """
     with transaction.atomic():
-        last_seqs = queries.reserve_numbers(
+        numbers = reserve_numbers(
             {session_id: len(events) for session_id, events in new_events.items()}
         )
+        last_seqs = {session_id: last.event_seq for session_id, last in numbers.items()}
         store_numbered_events(new_events, last_seqs)
     return last_seqs
 
@@ -68,12 +70,25 @@ def store_numbered_events(
         )
         for session_id, last_seq in last_seqs.items()
     ]
-    queries.insert_events([event for _, events in events_by_session for event in events])
+    SessionEvent.objects.bulk_create(
+        _build_row(event) for _, events in events_by_session for event in events
+    )
     for session_id, events in events_by_session:
         webhooks.queue_deliveries(session_id, events)
     get_relay().send(events_by_session)
     # Readers get them after the commit: before it, another reader would not find them.
     transaction.on_commit(lambda: event_hub.publish(events_by_session))
+
+
+def _build_row(event: Event) -> SessionEvent:
+    return SessionEvent(
+        session_id=event.session,
+        seq=event.seq,
+        name=event.name,
+        message=event.data["message"] if event.name in DELTA_EVENTS else None,
+        data=event.data,
+        at=event.at,
+    )
 
 
 def read_events(

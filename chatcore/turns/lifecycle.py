@@ -15,7 +15,6 @@ from chatcore.events import log as event_log
 from chatcore.events.types import EventType, TurnEndPayload, TurnEndType
 from chatcore.metrics import counts
 from chatcore.models import Turn
-from chatcore.statements import update_row
 from chatcore.tools.mcp import turn_servers
 from chatcore.traces import spans
 from chatcore.turns.leases import TurnLost, lock_running_turn
@@ -43,7 +42,7 @@ def end_turn(
     turn.status = status
     turn.error = problem
     turn.finished_at = timezone.now()
-    update_row(turn, "status", "error", "finished_at")
+    turn.save(update_fields=["status", "error", "finished_at"])
     turn_servers.forget_secrets(turn)
     event_log.append_events(turn.session_id, build_end_event(turn, message_id=message_id))
 

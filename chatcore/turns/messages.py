@@ -5,8 +5,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.db import connection
-
 from chatcore.events import log as event_log
 from chatcore.events.types import (
     EventType,
@@ -16,20 +14,10 @@ from chatcore.events.types import (
     UsagePayload,
 )
 from chatcore.models import Message, Session, Turn
-from chatcore.statements import adapt_uuid, fetch_rows, insert_row
+from chatcore.statements import reserve_numbers
 
 # Builds an event of a message that was just stored, and so has its primary key and number.
 EventBuilder = Callable[[Message], NewEvent]
-
-_NEXT_NUMBERS_SQL = f"""
-    UPDATE {Session._meta.db_table}
-    SET last_seq = last_seq + 1,
-        message_count = message_count + 1,
-        last_event_seq = last_event_seq + %s,
-        updated_at = COALESCE(%s, updated_at)
-    WHERE id = %s AND discard_at IS NULL
-    RETURNING last_seq, last_event_seq
-"""  # noqa: S608
 
 
 class StoredMessage(NamedTuple):
@@ -61,22 +49,16 @@ def store_message(
     `used_at` moves the session to the top of its owner's list. The turn may be stored later in the
     same transaction.
     """
-    message = Message(session_id=session_id, turn=turn, **fields)
-    message.prepare_to_store()
-    # One UPDATE gives all numbers. It locks the session's row until the transaction ends, so no
-    # other message takes the same number, and events become visible in the order of theirs.
-    used_at_value = connection.ops.adapt_datetimefield_value(used_at)
-    numbers = fetch_rows(
-        _NEXT_NUMBERS_SQL, [len(build_events), used_at_value, adapt_uuid(session_id)]
-    )
-    if not numbers:
+    counts = {session_id: len(build_events)}
+    numbers = reserve_numbers(counts, message_count=1, used_at=used_at).get(session_id)
+    if numbers is None:
         raise Session.DoesNotExist(f"Session {session_id} is deleted.")
-    message.seq, last_event_seq = numbers[0]
-    insert_row(message)
+    message = Message(session_id=session_id, turn=turn, seq=numbers.seq, **fields)
+    message.save(force_insert=True)
     if build_events:
         new_events = [build_event(message) for build_event in build_events]
-        event_log.store_numbered_events({session_id: new_events}, {session_id: last_event_seq})
-    return StoredMessage(message, last_event_seq)
+        event_log.store_numbered_events({session_id: new_events}, {session_id: numbers.event_seq})
+    return StoredMessage(message, numbers.event_seq)
 
 
 def build_created_event(message: Message) -> NewEvent:

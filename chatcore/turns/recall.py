@@ -5,6 +5,7 @@ It is looked for once a turn and stored with it, so that all requests of the tur
 
 from collections.abc import Collection
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 from chatcore.context import passage_choice, recalled
@@ -12,7 +13,7 @@ from chatcore.context.compactor import get_compactor
 from chatcore.context.recalled import RecalledPassage
 from chatcore.models import Message, Session, Turn
 from chatcore.providers.base import ChatMessage, Request
-from chatcore.statements import update_row
+from chatcore.turns.leases import TurnLost
 
 
 def bring_back_passages(turn: Turn, request: Request) -> Request:
@@ -31,8 +32,7 @@ def bring_back_passages(turn: Turn, request: Request) -> Request:
     passages = passage_choice.choose_passages(
         session.pk, question, request, plan, boundary_seq=session.compact_boundary_seq
     )
-    turn.recalled = recalled.build_stored_recall(question.seq, passages)
-    update_row(turn, "recalled")
+    _store_recall(turn, recalled.build_stored_recall(question.seq, passages))
     return replace(request, messages=recalled.insert_block(request.messages, turn.recalled))
 
 
@@ -43,8 +43,7 @@ def drop_passages(turn: Turn) -> bool:
     """
     if not turn.recalled:
         return False
-    turn.recalled = {}
-    update_row(turn, "recalled")
+    _store_recall(turn, {})
     return True
 
 
@@ -78,8 +77,14 @@ def forget_messages(turn_ids: Collection[UUID], messages: Collection[Message]) -
             for key, passage in stored_recall.get("passages", {}).items()
             if key not in forgotten_keys
         }
-        turn.recalled = {**stored_recall, "passages": passages} if passages else {}
-        update_row(turn, "recalled")
+        _store_recall(turn, {**stored_recall, "passages": passages} if passages else {})
+
+
+def _store_recall(turn: Turn, stored_recall: dict[str, Any]) -> None:
+    """Store what a turn brings back. Raises TurnLost if the turn is deleted."""
+    turn.recalled = stored_recall
+    if not Turn.objects.filter(pk=turn.pk).update(recalled=stored_recall):
+        raise TurnLost(str(turn.pk))
 
 
 def _find_question(request: Request) -> ChatMessage | None:

@@ -24,7 +24,6 @@ from chatcore.providers.base import ReasoningDelta, Request, StreamEnd, TextDelt
 from chatcore.sessions.truncation import clean_text
 from chatcore.spending.calls import Reservation, settle_call
 from chatcore.spending.records import describe_answer
-from chatcore.statements import update_row
 from chatcore.threads import give_back_connection
 from chatcore.turns import reported_counts
 from chatcore.turns.delta_writer import delta_writer
@@ -290,7 +289,7 @@ class AnswerRecorder:
         if reported_counts.is_far_below(self.request, usage) and not is_told:
             notice = reported_counts.describe_shortfall(self.request, usage)
             self.turn.notices = [*self.turn.notices, notice]
-            update_row(self.turn, "notices")
+            self.turn.save(update_fields=["notices"])
         return False
 
     def interrupt_message(self) -> Message | None:
@@ -329,8 +328,8 @@ class AnswerRecorder:
         message.status = status
         for name, value in fields.items():
             setattr(message, name, value)
-        message.prepare_to_store()
-        update_row(message, "content", "reasoning", "status", "token_estimate", *fields)
+        names = ("content", "reasoning", "status", "token_estimate", *fields)
+        message.save(update_fields=names)
         events.append((EventType.MESSAGE_COMPLETED, build_completed_payload(message)))
         events.extend(_build_call_events(message))
         event_log.append_events(self.turn.session_id, *events)

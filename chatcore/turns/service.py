@@ -19,7 +19,6 @@ from chatcore.files import intake
 from chatcore.models import Message, Session, Turn
 from chatcore.rights.losses import apply_losses
 from chatcore.rights.models import require_model
-from chatcore.statements import insert_row
 from chatcore.turns import (
     approvals,
     capacity,
@@ -340,7 +339,7 @@ def _begin_turn(turn: Turn, *, first_event_seq: int) -> None:
     Another thread, or another process, reads the turn, so it must be committed before.
     """
     turn.first_event_seq = first_event_seq
-    insert_row(turn)
+    turn.save(force_insert=True)
     transaction.on_commit(lambda: turn_runner.launch(turn.pk, generate_answer))
 
 
