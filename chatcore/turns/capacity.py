@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
 
+from chatcore.databases.literals import Literal
 from chatcore.metrics import counts
 from chatcore.models import Session, Turn
 from chatcore.slots import ProcessFull, Slot, Slots, UserFull
@@ -144,18 +144,7 @@ def reserve_new_turn(
 
 def _count_running_turns(user_id: Any) -> int:
     """Return how many turns of the user run in all processes."""
-    # By hand, because of two things that the ORM cannot say. CROSS JOIN makes SQLite begin with
-    # the running turns, of which there are few, and not with the user's sessions. The status as a
-    # literal lets both databases use the index of running turns.
-    statement = f"""
-        SELECT COUNT(*)
-        FROM {Turn._meta.db_table} AS turn
-        CROSS JOIN {Session._meta.db_table} AS session
-        WHERE session.id = turn.session_id
-        AND turn.status = '{Turn.Status.RUNNING.value}'
-        AND session.owner_id = %s
-    """  # noqa: S608
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [user_id])
-        count: int = cursor.fetchone()[0]
-    return count
+    # Compared here: SQLite would begin with the user's sessions, and running turns are few. As a
+    # literal, the status lets it use the index of running turns.
+    running_turns = Turn.objects.filter(status=Literal(Turn.Status.RUNNING))
+    return list(running_turns.values_list("session__owner", flat=True)).count(user_id)

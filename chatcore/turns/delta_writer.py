@@ -19,8 +19,7 @@ from chatcore.events import log as event_log
 from chatcore.events.types import NewEvent
 from chatcore.models import Session, Turn
 from chatcore.threads import use_own_connection
-from chatcore.turns.leases import TurnLost
-from chatcore.turns.queries import lock_free_turns
+from chatcore.turns.leases import TurnLost, lock_free_turns
 
 if TYPE_CHECKING:
     from chatcore.turns.recorder import AnswerRecorder, NewDelta

@@ -2,13 +2,14 @@
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
 from chatcore.databases.clock import read_clock
+from chatcore.databases.literals import Literal
 from chatcore.models import Session, Turn
-from chatcore.turns import queries
 
 LEASE = timedelta(seconds=30)  # how long a process that renews nothing is believed to be alive
 
@@ -36,17 +37,56 @@ class TurnRunning(Exception):
         self.is_repeat = is_repeat
 
 
-def lock_running_turn(turn_id: UUID) -> queries.LockedTurn:
+class LockedTurn(NamedTuple):
+    """What the lock of a running turn shows of it."""
+
+    is_cancel_requested: bool
+
+
+class OpenTurn(NamedTuple):
+    """The turn of a session that runs, or waits for its client."""
+
+    id: UUID
+    status: str
+
+
+def find_open_turn(session_id: UUID) -> OpenTurn | None:
+    """Return the open turn of a session, if it has one."""
+    # As literals, so that SQLite uses the index of open turns too.
+    statuses = [Literal(status) for status in Turn.OPEN_STATUSES]
+    turns = Turn.objects.filter(session=session_id, status__in=statuses)
+    for row in turns.values_list("pk", "status"):
+        return OpenTurn(*row)
+    return None
+
+
+def lock_running_turn(turn_id: UUID) -> LockedTurn:
     """Lock the turn's row, as the first step of every transaction that writes for a turn.
 
     So nobody closes the turn before the transaction ends. A closed turn is never opened again, so
     its status is enough of a fence: a process that was taken for dead and wakes up stores nothing
     more. Raises TurnLost if the turn is no longer running.
     """
-    locked_turn = queries.lock_if_running(turn_id)
-    if locked_turn is None:
-        raise TurnLost(str(turn_id))
-    return locked_turn
+    running_turn = Turn.objects.filter(pk=turn_id, status=Turn.Status.RUNNING)
+    for row in running_turn.select_for_update(no_key=True).values_list("cancel_requested"):
+        return LockedTurn(*row)
+    raise TurnLost(str(turn_id))
+
+
+def lock_free_turns(turn_ids: Collection[UUID]) -> set[UUID]:
+    """Lock these turns with their sessions, and return those that run and are free.
+
+    Rows that another transaction has locked are left out: a long one must not hold up the answers
+    of all other sessions. Who never waits is in no deadlock either, so the order of the rows does
+    not matter here. SQLite locks the whole database when the transaction begins.
+    """
+    turns = (
+        Turn.objects.select_for_update(no_key=True, skip_locked=True, of=("self", "session"))
+        .select_related("session")
+        .only("session__id")
+    )
+    free_turns = turns.filter(pk__in=turn_ids, status=Turn.Status.RUNNING)
+    return {turn.pk for turn in free_turns}
 
 
 def renew_leases(turn_ids: Collection[UUID]) -> None:
@@ -84,6 +124,6 @@ def lock_turns(turns: QuerySet[Turn]) -> int:
 
 def refuse_open_turn(session: Session) -> None:
     """Raise TurnRunning if the session, whose row is locked, has an open turn."""
-    turn = queries.find_open_turn(session.pk)
+    turn = find_open_turn(session.pk)
     if turn:
         raise TurnRunning(turn.id, is_waiting=turn.status == Turn.Status.WAITING)

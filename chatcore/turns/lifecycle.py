@@ -17,8 +17,7 @@ from chatcore.metrics import counts
 from chatcore.models import Turn
 from chatcore.tools.mcp import turn_servers
 from chatcore.traces import spans
-from chatcore.turns.leases import TurnLost, lock_running_turn
-from chatcore.turns.queries import LockedTurn
+from chatcore.turns.leases import LockedTurn, TurnLost, lock_running_turn
 from chatcore.turns.recorder import AnswerRecorder
 
 logger = logging.getLogger(__name__)

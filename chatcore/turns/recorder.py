@@ -27,13 +27,12 @@ from chatcore.spending.records import describe_answer
 from chatcore.threads import give_back_connection
 from chatcore.turns import reported_counts
 from chatcore.turns.delta_writer import delta_writer
-from chatcore.turns.leases import TurnLost, lock_running_turn
+from chatcore.turns.leases import LockedTurn, TurnLost, lock_running_turn
 from chatcore.turns.messages import (
     append_message,
     build_completed_payload,
     build_created_payload,
 )
-from chatcore.turns.queries import LockedTurn
 
 
 @dataclass

@@ -24,14 +24,13 @@ from chatcore.turns import (
     capacity,
     client_tools,
     lifecycle,
-    queries,
     versions,
     waiting,
 )
 from chatcore.turns.approvals import Approval
 from chatcore.turns.default_models import ensure_model
 from chatcore.turns.generation import generate_answer, resume_answer
-from chatcore.turns.leases import TurnRunning, compute_lease_end, refuse_open_turn
+from chatcore.turns.leases import TurnRunning, compute_lease_end, find_open_turn, refuse_open_turn
 from chatcore.turns.messages import build_created_event, store_message
 from chatcore.turns.recovery import close_dead_turn, recover_dead_turns
 from chatcore.turns.runner import turn_runner
@@ -246,7 +245,7 @@ def cancel_turn(session_id: UUID) -> bool:
     The text that has arrived is stored as interrupted. A turn whose process has died is closed at
     once, or when its lease ends; one that is about to end well ends as cancelled.
     """
-    turn = queries.find_open_turn(session_id)
+    turn = find_open_turn(session_id)
     if turn is None:
         return False
     # The client may have resumed the waiting turn in this moment. Then it is looked for again.
@@ -290,15 +289,16 @@ def _close_dead_turn(session_id: UUID) -> None:
 
     Call it before the session is locked, because this locks turns (SessionQuerySet.lock).
     """
-    if queries.find_open_turn(session_id):
+    if find_open_turn(session_id):
         recover_dead_turns(session_id)
 
 
 def _find_repeated_turn(session: Session, key: str | None, payload_hash: str) -> Turn | None:
-    turn_id = queries.find_turn_by_key(session.pk, key) if key else None
-    if turn_id is None:
+    if not key:
         return None
-    turn = Turn.objects.get(pk=turn_id)
+    turn = Turn.objects.filter(session=session, idempotency_key=key).first()
+    if turn is None:
+        return None
     if turn.payload_hash != payload_hash:
         raise IdempotencyConflict("This Idempotency-Key was used with another payload.")
     if turn.status == Turn.Status.RUNNING:

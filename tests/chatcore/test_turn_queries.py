@@ -1,4 +1,4 @@
-"""The statements with which turns begin, written by hand: each gives what the ORM's query gives."""
+"""What every turn asks for first: the open turn of its session, and the lock of its own row."""
 
 import uuid
 from datetime import timedelta
@@ -9,18 +9,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chatcore.models import Session, Turn
-from chatcore.turns import queries
+from chatcore.turns import capacity, leases
 
 pytestmark = pytest.mark.django_db
 
 
-def create_turn(session: Session, status: str, *, key: str = "") -> Turn:
-    return Turn.objects.create(
-        session=session,
-        status=status,
-        lease_until=timezone.now() + timedelta(seconds=30),
-        idempotency_key=key or None,
-    )
+def create_turn(session: Session, status: str) -> Turn:
+    lease_end = timezone.now() + timedelta(seconds=30)
+    return Turn.objects.create(session=session, status=status, lease_until=lease_end)
 
 
 def explain(statement: str) -> str:
@@ -34,39 +30,37 @@ def test_the_open_turn_is_the_one_that_the_orm_finds(session: Session, status: s
     create_turn(session, "completed")
     turn = create_turn(session, status)
     stored_turn = session.turns.filter(status__in=Turn.OPEN_STATUSES).first()
-    open_turn = queries.find_open_turn(session.pk)
+    open_turn = leases.find_open_turn(session.pk)
     assert (open_turn is None) == (stored_turn is None)
     if open_turn:
         assert open_turn == (turn.pk, status)
 
 
-def test_the_open_turn_is_found_without_reading_the_others(session: Session) -> None:
+def test_open_and_running_turns_are_found_without_reading_the_others(session: Session) -> None:
     with CaptureQueriesContext(connection) as captured:
-        queries.find_open_turn(session.pk)
-        queries.find_turn_by_key(session.pk, "one")
+        leases.find_open_turn(session.pk)
+        with capacity.reserve_turn(session.owner_id):
+            pass
     if connection.vendor == "sqlite":  # PostgreSQL plans by the sizes of tables; these are empty
-        plans = [explain(query["sql"]) for query in captured]
-        indexes = ("open_turns", "session_id=? AND idempotency_key=?")
+        plans = [explain(query["sql"]) for query in captured if "chatcore_turn" in query["sql"]]
+        indexes = ("open_turns_of_a_session", "one_running_turn_a_session")
         assert all(index in plan for index, plan in zip(indexes, plans, strict=True))
 
 
 @pytest.mark.parametrize("status", Turn.Status.values)
 def test_only_a_running_turn_is_locked(session: Session, status: str) -> None:
     turn = create_turn(session, status)
-    assert bool(queries.lock_if_running(turn.pk)) == (status == "running")
-    assert queries.lock_if_running(uuid.uuid4()) is None
+    if status == "running":
+        assert leases.lock_running_turn(turn.pk)
+        assert leases.lock_free_turns([turn.pk, uuid.uuid4()]) == {turn.pk}
+    else:
+        with pytest.raises(leases.TurnLost):
+            leases.lock_running_turn(turn.pk)
+        assert leases.lock_free_turns([turn.pk]) == set()
 
 
 def test_the_lock_shows_whether_the_turn_was_cancelled(session: Session) -> None:
     turn = create_turn(session, "running")
     for is_cancel_requested in (False, True):
         Turn.objects.update(cancel_requested=is_cancel_requested)
-        assert queries.lock_if_running(turn.pk) == (is_cancel_requested,)
-
-
-def test_a_turn_is_found_by_its_idempotency_key(session: Session) -> None:
-    for key in ("one", "50 %s"):
-        turn = create_turn(session, "completed", key=key)
-        assert queries.find_turn_by_key(session.pk, key) == turn.pk
-    assert queries.find_turn_by_key(session.pk, "three") is None
-    assert queries.find_turn_by_key(uuid.uuid4(), "one") is None
+        assert leases.lock_running_turn(turn.pk) == (is_cancel_requested,)
