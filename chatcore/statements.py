@@ -1,15 +1,204 @@
-"""Run statements that are written by hand, where the ORM takes longer than the database."""
+"""The three statements that are written by hand; all others are the ORM's.
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+To compile these, and to decode what they return, the ORM takes 3 to 10 ms of processor time, of
+which a request may take 3 and the check after an answer 5 (docs/decisions/0009). They are the
+numbers of a message and of events, the context with its live messages, and the facts of a
+measurement. Each but the first, which the ORM cannot say, stands beside the query that it
+replaces, in a comment; tests/chatcore/test_context_queries.py and
+tests/compaction/test_queries.py compare both. Search runs statements of its own by `fetch_rows`.
+"""
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
 
-from chatcore.models import Session
+from chatcore.models import CHAT_COLUMNS, Session
 
 _SESSIONS = Session._meta.db_table
+
+
+def to_uuid(value: Any) -> UUID:
+    """Return what the database stores as a UUID."""
+    return value if isinstance(value, UUID) else UUID(value)
+
+
+def to_time(value: Any) -> datetime:
+    """Return what the database stores as a time; SQLite has it without a zone, perhaps as text."""
+    time = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+# Session.objects.filter(pk=session_id) with its session.revisions.filter(version=context_version).
+# `has_files`: Attachment.objects.filter(session=session_id, kind="file", message__isnull=False).
+# `has_edits`: ContextEdit.objects.filter(session=session_id, until_version=None).
+# `recalled`: Turn.objects.filter(session=session_id, status__in=Turn.OPEN_STATUSES).
+_CONTEXT_SQL = """
+    SELECT
+        session.context_version AS context_version,
+        session.compacted_summary AS compacted_summary,
+        session.compact_boundary_seq AS compact_boundary_seq,
+        revision.kept_seqs AS kept_seqs,
+        revision.background AS background,
+        revision.placement AS placement,
+        EXISTS (
+            SELECT 1 FROM chatcore_attachment file
+            WHERE file.session_id = session.id AND file.kind = 'file'
+                AND file.message_id IS NOT NULL
+        ) AS has_files,
+        EXISTS (
+            SELECT 1 FROM chatcore_contextedit edit
+            WHERE edit.session_id = session.id AND edit.until_version IS NULL
+        ) AS has_edits,
+        (
+            SELECT turn.recalled FROM chatcore_turn turn
+            WHERE turn.session_id = session.id AND turn.status IN ('running', 'waiting')
+            LIMIT 1
+        ) AS recalled
+    FROM chatcore_session session
+    LEFT JOIN chatcore_contextrevision revision
+        ON revision.session_id = session.id AND revision.version = session.context_version
+    WHERE session.id = %s AND session.discard_at IS NULL
+"""
+_CONTEXT_CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    "kept_seqs": json.loads,
+    "placement": json.loads,
+    "has_files": bool,
+    "has_edits": bool,
+    "recalled": json.loads,
+}
+
+MESSAGE_COLUMNS = ("id", *CHAT_COLUMNS, "provider_data", "token_estimate", "pinned")
+# The values of these columns. SQLite has numbers for booleans; both databases have text for JSON.
+MessageRow = tuple[Any, ...]
+get_seq = itemgetter(MESSAGE_COLUMNS.index("seq"))
+
+# Message.objects.filter(session=session_id, branch=None).exclude(status__in=["streaming",
+#     "failed"]).exclude(role="system").values_list(*MESSAGE_COLUMNS)
+_SENDABLE_SQL = f"""
+    SELECT {", ".join(MESSAGE_COLUMNS)}
+    FROM chatcore_message
+    WHERE session_id = %s AND branch IS NULL AND status NOT IN ('streaming', 'failed')
+        AND role <> 'system'
+"""  # noqa: S608
+# live_messages.query_live_messages(session_id, boundary_seq, kept_seqs): three queries of one
+# index each, whose rows exclude each other. Databases answer an OR over three indexes by reading
+# the whole session.
+_LATE_SQL = f"{_SENDABLE_SQL} AND seq >= %s"
+_PINNED_SQL = f"{_SENDABLE_SQL} AND seq < %s AND pinned"
+_KEPT_SQL = f"{_SENDABLE_SQL} AND NOT pinned AND seq IN ({{seqs}})"
+
+# How far back the last usage and the newest prompt are looked for. Without a limit, a model that
+# never counts would have the whole history read after each answer. What is further away says
+# little: the estimate of everything after it would be larger than the count itself.
+NEWEST_SEQS = 500
+
+# The current messages of `session` from its boundary on, as far as they are looked through.
+_NEWEST_MESSAGES = f"""
+    FROM chatcore_message message
+    WHERE message.session_id = session.id AND message.branch IS NULL
+        AND message.seq >= COALESCE(session.compact_boundary_seq, 0)
+        AND message.seq > session.last_seq - {NEWEST_SEQS}
+"""
+# Session.objects.filter(pk=session_id).values(...), with the revision in force, whether there are
+# attachments, the open turn, and the newest messages as subqueries:
+# messages = session.messages.filter(seq__gte=boundary_seq, seq__gt=last_seq - NEWEST_SEQS)
+#     .exclude_superseded().order_by("-seq")
+# answer = messages.filter(context_version=version, model=model, token_count_input__gt=0).first()
+# prompt = messages.filter(role="user").first()
+# A running turn may be answered by another model than the session's. What is no join is a subquery,
+# because PostgreSQL takes longer to plan many joins than to run them.
+_SESSION_SQL = f"""
+    SELECT
+        session.owner_id AS owner_id,
+        session.policy AS policy,
+        session.auto_compact AS auto_compact,
+        session.compact_threshold AS compact_threshold,
+        session.params AS params,
+        session.tools AS tools,
+        session.message_count AS message_count,
+        session.last_seq AS last_seq,
+        session.context_version AS context_version,
+        session.compacted_summary AS compacted_summary,
+        session.compact_boundary_seq AS compact_boundary_seq,
+        LENGTH(session.system_prompt) AS system_chars,
+        session.project_id AS project_id,
+        session.overhead_since AS overhead_since,
+        EXISTS (SELECT 1 FROM chatcore_attachment file WHERE file.session_id = session.id)
+            AS has_attachments,
+        EXISTS (SELECT 1 FROM chatcore_attachment file
+            WHERE file.session_id = session.id AND file.kind = 'output') AS has_outputs,
+        EXISTS (SELECT 1 FROM chatcore_grouprights rights WHERE rights.limits_tools)
+            AS has_tool_limits,
+        (SELECT turn.tools FROM chatcore_turn turn
+            WHERE turn.session_id = session.id AND turn.status IN ('running', 'waiting')
+            LIMIT 1) AS turn_tools,
+        (SELECT turn.recalled FROM chatcore_turn turn
+            WHERE turn.session_id = session.id AND turn.status IN ('running', 'waiting')
+            LIMIT 1) AS recalled,
+        model.name AS model_name,
+        provider.name AS provider_name,
+        provider.family AS family,
+        provider.options AS provider_options,
+        model.policy AS model_policy,
+        model.context_window_size AS context_window_size,
+        model.max_input_tokens AS max_input_tokens,
+        model.output_reserve AS output_reserve,
+        model.supports_tools AS supports_tools,
+        model.supports_images AS supports_images,
+        (SELECT summary_provider.name || '/' || summary_model.name
+            FROM models_registry_aimodel summary_model
+            JOIN models_registry_provider summary_provider
+                ON summary_provider.id = summary_model.provider_id
+            WHERE summary_model.id = model.summary_model_id) AS summary_model_name,
+        revision.source AS revision_source,
+        revision.kept_seqs AS kept_seqs,
+        revision.background AS background,
+        revision.placement AS placement,
+        answer.seq AS usage_seq,
+        answer.token_count_input AS usage_input,
+        answer.token_count_output AS usage_output,
+        answer.created_at AS usage_at,
+        (SELECT message.token_estimate {_NEWEST_MESSAGES} AND message.role = 'user'
+            ORDER BY message.seq DESC LIMIT 1) AS newest_prompt_tokens
+    FROM chatcore_session session
+    LEFT JOIN models_registry_aimodel model ON model.id = COALESCE(
+        (SELECT turn.model_id FROM chatcore_turn turn
+            WHERE turn.session_id = session.id AND turn.status = 'running'),
+        session.model_id)
+    LEFT JOIN models_registry_provider provider ON provider.id = model.provider_id
+    LEFT JOIN chatcore_contextrevision revision
+        ON revision.session_id = session.id AND revision.version = session.context_version
+    LEFT JOIN chatcore_message answer ON answer.id = (
+        SELECT message.id {_NEWEST_MESSAGES}
+            AND message.context_version = session.context_version
+            AND message.model = provider.name || '/' || model.name
+            AND message.token_count_input > 0
+        ORDER BY message.seq DESC LIMIT 1)
+    WHERE session.id = %s AND session.discard_at IS NULL
+"""  # noqa: S608
+_SESSION_CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    "project_id": to_uuid,
+    "overhead_since": to_time,
+    "usage_at": to_time,
+    "auto_compact": bool,
+    "has_attachments": bool,
+    "has_outputs": bool,
+    "has_tool_limits": bool,
+    "supports_tools": bool,
+    "supports_images": bool,
+    "params": json.loads,
+    "provider_options": json.loads,
+    "tools": json.loads,
+    "turn_tools": json.loads,
+    "recalled": json.loads,
+    "kept_seqs": json.loads,
+    "placement": json.loads,
+}
 
 
 class Numbers(NamedTuple):
@@ -51,6 +240,36 @@ def reserve_numbers(
     }
 
 
+def load_context_row(session_id: UUID) -> dict[str, Any] | None:
+    """Return what decides about the next request of a session; None if the session is deleted."""
+    return _fetch_row(_CONTEXT_SQL, [adapt_uuid(session_id)], _CONTEXT_CONVERTERS)
+
+
+def load_live_rows(
+    session_id: UUID, boundary_seq: int | None, kept_seqs: Collection[int]
+) -> list[MessageRow]:
+    """Return the messages from the boundary on, pinned ones and kept ones, in order."""
+    session_key = adapt_uuid(session_id)
+    if not boundary_seq:
+        return _fetch_in_order(_SENDABLE_SQL, [session_key])
+    statements = [_LATE_SQL, _PINNED_SQL]
+    parameters = [session_key, boundary_seq] * 2
+    # Compared here: with `seq <` in the statement, SQLite walks through all early messages.
+    early_seqs = [seq for seq in kept_seqs if seq < boundary_seq]
+    if early_seqs:
+        statements.append(_KEPT_SQL.format(seqs=_build_placeholders(early_seqs)))
+        parameters += [session_key, *early_seqs]
+    return _fetch_in_order(" UNION ALL ".join(statements), parameters)
+
+
+def load_measured_row(session_id: UUID) -> dict[str, Any] | None:
+    """Return columns of a session, its models, its open turn, its revision and newest messages.
+
+    None if the session is deleted.
+    """
+    return _fetch_row(_SESSION_SQL, [adapt_uuid(session_id)], _SESSION_CONVERTERS)
+
+
 def fetch_rows(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Return all rows of a statement, with the values as the database gives them.
 
@@ -61,10 +280,22 @@ def fetch_rows(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...
         return cursor.fetchall()
 
 
-def fetch_row(
-    statement: str,
-    parameters: Sequence[Any],
-    converters: Mapping[str, Callable[[Any], Any]] | None = None,
+def adapt_uuid(value: UUID) -> Any:
+    """Return a UUID as the database takes it: as text for SQLite, unchanged for PostgreSQL."""
+    return value if connection.features.has_native_uuid_field else value.hex
+
+
+def _fetch_in_order(statement: str, parameters: Sequence[Any]) -> list[MessageRow]:
+    # The rows come in a few runs that are in order already, so this sort costs almost nothing.
+    return sorted(fetch_rows(statement, parameters), key=get_seq)
+
+
+def _build_placeholders(values: Collection[int]) -> str:
+    return ", ".join(["%s"] * len(values)) or "NULL"
+
+
+def _fetch_row(
+    statement: str, parameters: Sequence[Any], converters: Mapping[str, Callable[[Any], Any]]
 ) -> dict[str, Any] | None:
     """Return the first row of a statement by the names of its columns, or None if there is no row.
 
@@ -78,30 +309,7 @@ def fetch_row(
     if values is None:
         return None
     row = dict(zip(names, values, strict=True))
-    for name, convert in (converters or {}).items():
+    for name, convert in converters.items():
         if row[name] is not None:
             row[name] = convert(row[name])
     return row
-
-
-def adapt_uuid(value: UUID) -> Any:
-    """Return a UUID as the database takes it: as text for SQLite, unchanged for PostgreSQL."""
-    return value if connection.features.has_native_uuid_field else value.hex
-
-
-def to_uuid(value: Any) -> UUID:
-    """Return what the database stores as a UUID."""
-    return value if isinstance(value, UUID) else UUID(value)
-
-
-def to_time(value: Any) -> datetime:
-    """Return what the database stores as a time; SQLite has it without a zone, perhaps as text."""
-    time = value if isinstance(value, datetime) else datetime.fromisoformat(value)
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
-
-
-def adapt_uuids(values: Iterable[UUID]) -> dict[Any, UUID]:
-    """Return UUIDs by the form in which the database takes and gives them."""
-    if connection.features.has_native_uuid_field:
-        return {value: value for value in values}
-    return {value.hex: value for value in values}

@@ -9,18 +9,39 @@ from itertools import chain
 from typing import Any, Literal
 from uuid import UUID
 
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, Q, QuerySet, Subquery, TextField
+from django.db.models.functions import Cast
 
-from chatcore.context import queries, tool_pairs
+from chatcore.context import tool_pairs
 from chatcore.files import rendering
 from chatcore.models import ContextEdit, Message, Session
 from chatcore.providers import call_pairs
 from chatcore.providers.base import ChatMessage, ToolCall
 from chatcore.sessions.token_estimate import estimate_tokens
+from chatcore.statements import (
+    MESSAGE_COLUMNS,
+    MessageRow,
+    get_seq,
+    load_context_row,
+    load_live_rows,
+)
 
 # At most so many other messages are expected between a call and its results. Parallel calls and
 # answers of other turns may stand there, and a limit keeps the query small.
 _MAX_GAP = 8
+
+# Superseded and failed messages, and those that are still being written, are not sent.
+SENDABLE = Q(
+    ~Q(role=Message.Role.SYSTEM),
+    branch=None,
+    status__in=[Message.Status.COMPLETE, Message.Status.INTERRUPTED],
+)
+
+# The values of MESSAGE_COLUMNS as statements by hand give them: JSON as text.
+_TEXT_COLUMNS = [
+    Cast(name, TextField()) if name in ("tool_calls", "provider_data") else name
+    for name in MESSAGE_COLUMNS
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +109,7 @@ def load_active_revision(session: Session) -> ActiveRevision:
 
     This takes one query. Raises Session.DoesNotExist if the session is deleted.
     """
-    row = queries.load_context_row(session.pk)
+    row = load_context_row(session.pk)
     if row is None:
         raise Session.DoesNotExist(f"Session {session.pk} is deleted.")
     session.context_version = row["context_version"]
@@ -124,7 +145,17 @@ def query_live_messages(
         if kept_seqs:
             early_queries.append(messages.filter(seq__in=kept_seqs).values("pk"))
         messages = Message.objects.filter(pk__in=late_messages.union(*early_queries))
-    return _filter_sendable(messages)
+    return messages.filter(SENDABLE).order_by("seq")
+
+
+def load_current_seqs(session_id: UUID, first_seq: int, last_seq: int) -> set[int]:
+    """Return the numbers of the messages in a range that were neither superseded nor deleted.
+
+    Two queries, each answered by an index alone; one with both conditions reads every row.
+    """
+    messages = Message.objects.filter(session=session_id).order_by().values_list("seq", flat=True)
+    stored_seqs = messages.filter(seq__range=(first_seq, last_seq))
+    return set(stored_seqs).difference(messages.filter(branch__isnull=False))
 
 
 def load_live_messages(session: Session, revision: ActiveRevision) -> list[LiveMessage]:
@@ -137,8 +168,8 @@ def iterate_live_messages(session: Session, revision: ActiveRevision) -> Iterato
 
     Who needs each message only once does not keep thousands of them at the same time.
     """
-    rows = queries.load_live_rows(session.pk, revision.boundary_seq, revision.kept_seqs)
-    early_count = bisect_left(rows, revision.boundary_seq or 0, key=queries.get_seq)
+    rows = load_live_rows(session.pk, revision.boundary_seq, revision.kept_seqs)
+    early_count = bisect_left(rows, revision.boundary_seq or 0, key=get_seq)
     early_messages = [_build_live_message(row) for row in rows[:early_count]]
     early_messages = _add_early_pairs(session, revision, early_messages)
     edits = _load_edits(session, revision, early_messages)
@@ -202,18 +233,8 @@ def _is_repairable(message: LiveMessage, boundary_seq: int | None) -> bool:
     return message.pinned or message.seq < (boundary_seq or 0)
 
 
-def _filter_sendable(messages: QuerySet[Message]) -> QuerySet[Message]:
-    unsent_statuses = [Message.Status.STREAMING, Message.Status.FAILED]
-    return (
-        messages.filter(branch=None)
-        .exclude(status__in=unsent_statuses)
-        .exclude(role=Message.Role.SYSTEM)
-        .order_by("seq")
-    )
-
-
-def _build_live_message(row: queries.MessageRow) -> LiveMessage:
-    """Build a message from the values of queries.MESSAGE_COLUMNS."""
+def _build_live_message(row: MessageRow) -> LiveMessage:
+    """Build a message from the values of MESSAGE_COLUMNS."""
     (pk, seq, role, content, calls, call_id, tool_name, is_error, data, tokens, is_pinned) = row
     # Most messages have no calls, and to parse an empty list costs more than to build a message.
     tool_calls = () if calls == "[]" else tuple(ToolCall(**call) for call in json.loads(calls))
@@ -281,7 +302,10 @@ def _load_nearby(
 
 def _load_early(session: Session, boundary_seq: int, seqs: Collection[int]) -> list[LiveMessage]:
     early_seqs = [seq for seq in seqs if seq < boundary_seq]
-    rows = queries.load_listed_rows(session.pk, early_seqs) if early_seqs else []
+    if not early_seqs:
+        return []
+    messages = Message.objects.filter(SENDABLE, session=session, seq__in=early_seqs)
+    rows = messages.order_by("seq").values_list(*_TEXT_COLUMNS)
     return [_build_live_message(row) for row in rows]
 
 
@@ -332,9 +356,21 @@ def _load_edits(
     """Return the kind and replacement of the edits in force, by message id."""
     if not revision.has_edits:
         return {}
-    early_ids = [message.pk for message in early_messages]
-    edits = queries.load_edit_rows(session.pk, revision.boundary_seq, early_ids)
-    return {pk: (kind, replacement) for pk, kind, replacement in edits}
+    return load_edits(session, revision.boundary_seq, [message.pk for message in early_messages])
+
+
+def load_edits(
+    session: Session, boundary_seq: int | None, early_ids: Collection[int]
+) -> dict[int, tuple[str, str]]:
+    """Return the edits in force of messages from the boundary on, and of those with these ids."""
+    edits = ContextEdit.objects.filter(until_version=None).values_list(
+        "message_id", "kind", "replacement"
+    )
+    # Found by their messages: edits of what was summarized since stay in force, by thousands.
+    late_edits = edits.filter(message__session=session, message__seq__gte=boundary_seq or 0)
+    early_edits = edits.filter(message__in=early_ids)
+    rows = late_edits.union(early_edits) if early_ids else late_edits
+    return {pk: (kind, replacement) for pk, kind, replacement in rows}
 
 
 def _add_files(

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import Max, Q
 
 from chatcore.accounts.actors import get_actor_id
-from chatcore.context import queries
+from chatcore.context.live_messages import load_current_seqs
 from chatcore.models import ContextEdit, ContextRevision, Session
 
 # The columns of a revision that decide what a request sends.
@@ -192,7 +192,7 @@ def _refuse_changed_messages(session: Session, seqs: Collection[int]) -> None:
     if not seqs:
         return
     # A range, because a list of many thousand numbers exceeds what a database takes as parameters.
-    if not queries.load_current_seqs(session.pk, min(seqs), max(seqs)).issuperset(seqs):
+    if not load_current_seqs(session.pk, min(seqs), max(seqs)).issuperset(seqs):
         raise StaleContext("Messages that were read for it were superseded or deleted since.")
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from chatcore.context import queries
 from chatcore.models import CHAT_COLUMNS, Message, SentRequest, SentText
 from chatcore.providers.base import ChatMessage, Request, Tool
 from chatcore.sessions.truncation import clean_text
@@ -20,8 +19,8 @@ from chatcore.sessions.truncation import clean_text
 DIGEST_BYTES = 16
 # A message as a request shows it: the fields of `_show_message`.
 ShownMessage = dict[str, Any]
-# The values of CHAT_COLUMNS, as queries.load_chat_rows returns them.
-ChatRow = tuple[Any, ...]
+ChatRow = tuple[Any, ...]  # the values of CHAT_COLUMNS
+SEQS_AT_ONCE = 1_000
 # Numbers of messages, [first, last], or the digest of one message that is sent in another form.
 Part = list[int] | str
 
@@ -195,7 +194,7 @@ def _describe_messages(
     session_id: UUID, messages: Sequence[ChatMessage], texts: _TextBox
 ) -> list[Part]:
     seqs = [message.seq for message in messages if message.seq]
-    rows = {row[0]: row for row in queries.load_chat_rows(session_id, seqs)}
+    rows = _load_chat_rows(session_id, seqs)
     parts: list[Part] = []
     for message in messages:
         seq = message.seq
@@ -208,16 +207,25 @@ def _describe_messages(
     return parts
 
 
+def _load_chat_rows(session_id: UUID, seqs: Sequence[int]) -> dict[int, ChatRow]:
+    """Return the messages with these numbers, superseded ones too."""
+    rows: dict[int, ChatRow] = {}
+    for start in range(0, len(seqs), SEQS_AT_ONCE):
+        messages = Message.objects.filter(
+            session=session_id, seq__in=seqs[start : start + SEQS_AT_ONCE]
+        )
+        rows.update((row[0], row) for row in messages.order_by().values_list(*CHAT_COLUMNS))
+    return rows
+
+
 def _is_sent_as_stored(message: ChatMessage, row: ChatRow) -> bool:
     _, role, content, calls, call_id, tool_name, is_error = row
-    # Most messages have no calls, and to parse an empty list costs more than all the rest.
-    if (calls == "[]") == bool(message.tool_calls) or message.images or message.aside:
+    if message.images or message.aside:
         return False
     return (
         (message.role, message.content) == (role, content)
         and (message.tool_call_id, message.tool_name) == (call_id, tool_name)
-        and message.is_error == bool(is_error)
-        and (not message.tool_calls or _show_calls(message) == json.loads(calls))
+        and (message.is_error, _show_calls(message)) == (is_error, calls)
     )
 
 
@@ -225,7 +233,7 @@ def _show_parts(
     session_id: UUID, parts: Sequence[Part], reader: _TextReader
 ) -> Iterator[ShownMessage]:
     seqs = list(split_spans(part for part in parts if not isinstance(part, str)))
-    rows = {row[0]: row for row in queries.load_chat_rows(session_id, seqs)}
+    rows = _load_chat_rows(session_id, seqs)
     reader.missing_count += len(seqs) - len(rows)
     for part in parts:
         if isinstance(part, str):
@@ -237,9 +245,7 @@ def _show_parts(
 
 
 def _show_row(row: ChatRow) -> ShownMessage:
-    fields = dict(zip(CHAT_COLUMNS, row, strict=True))
-    calls, is_error = json.loads(fields["tool_calls"]), bool(fields["is_error"])
-    return {**fields, "tool_calls": calls, "is_error": is_error, "aside": False, "images": []}
+    return {**dict(zip(CHAT_COLUMNS, row, strict=True)), "aside": False, "images": []}
 
 
 def _show_message(message: ChatMessage) -> ShownMessage:

@@ -4,17 +4,17 @@ The text stands before the session's own system prompt. It is the same in every 
 with the same window, so a provider's cache serves all of them, and no compaction touches it.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import Case, TextField, Value, When
+
 from chatcore.files.rendering import NAME_ESCAPES, fence_text
 from chatcore.models import Project, Session
 from chatcore.providers.base import File
 from chatcore.sessions.token_estimate import CHARS_PER_TOKEN_ESTIMATE
-from chatcore.statements import adapt_uuid, fetch_rows, to_time
 
 FILE_SHARE = 4  # all files together take at most this part of the context window
 UNKNOWN_WINDOW = 32_768  # tokens; what the share is of where nobody knows the window
@@ -26,20 +26,6 @@ LEFT_OUT = (
     'Of the project "{name}" these files are not shown, because the files that are shown would'
     " take more than their share of the context window. Say so where an answer needs them:\n{lines}"
 )
-
-# Project.objects.filter(pk=project_id), and its files, without texts that are longer than asked
-# for. One statement, because every request of a chat in a project needs it.
-_PROJECT_SQL = """
-    SELECT 0 AS place, edited_at AS at, id, name, instructions AS text, rules, 0 AS chars, 0 AS size
-    FROM chatcore_project
-    WHERE id = %s
-    UNION ALL
-    SELECT 1 AS place, created_at AS at, id, name,
-        CASE WHEN sent_chars <= %s THEN text ELSE '' END AS text, NULL, sent_chars, size
-    FROM chatcore_projectfile
-    WHERE project_id = %s
-    ORDER BY place, at, id
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,20 +124,38 @@ def load_shared_text(project_id: UUID, *, max_chars: int = 0) -> SharedText | No
 
     With 0 no text is loaded, which is enough to count.
     """
-    key = adapt_uuid(project_id)
-    rows = fetch_rows(_PROJECT_SQL, [key, max_chars, key])
-    if not rows or rows[0][0] != 0:
+    project = Project.objects.filter(pk=project_id)
+    # One query with the files, because every request of a chat in a project needs it.
+    sent_text = Case(
+        When(files__sent_chars__lte=max_chars, then="files__text"),
+        default=Value(""),
+        output_field=TextField(),
+    )
+    rows = list(
+        project.order_by("files__created_at", "files__id").values_list(
+            "name",
+            "instructions",
+            "rules",
+            "edited_at",
+            "files__name",
+            "files__size",
+            "files__sent_chars",
+            sent_text,
+        )
+    )
+    if not rows:
         return None
-    _place, edited_at, _pk, name, instructions, rules, _chars, _size = rows[0]
+    name, instructions, rules, edited_at = rows[0][:4]
     return SharedText(
         name=name,
         instructions=instructions,
-        rules=json.loads(rules),
+        rules=rules,
         files=[
             SharedFile(name=file_name, size=size, chars=chars, text=text)
-            for _, _, _, file_name, text, _, chars, size in rows[1:]
+            for *_, file_name, size, chars, text in rows
+            if file_name is not None
         ],
-        edited_at=to_time(edited_at),
+        edited_at=edited_at,
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
-from chatcore.context.queries import has_stored_outputs
+from chatcore.databases.literals import Literal
 from chatcore.models import Session, Turn
 from chatcore.providers.base import Tool, ToolCall
 from chatcore.rights.names import EVERYTHING, AllowedNames, Kind, list_allowed, list_allowed_in
@@ -75,7 +75,7 @@ def list_session_tools(session: Session) -> list[Tool]:
     return build_definitions(
         session.tools,
         allowed_names=list_allowed(session.owner_id, Kind.TOOL),
-        has_outputs=has_stored_outputs(session.pk),
+        has_outputs=session.attachments.filter(kind=Literal("output")).exists(),
         session_id=session.pk,
     )
 

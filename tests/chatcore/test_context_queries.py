@@ -1,4 +1,4 @@
-"""The statements of a request, written by hand: each gives what the ORM's query gives."""
+"""The context of a request, read by hand: the statement gives what the ORM's queries give."""
 
 import json
 import uuid
@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.db.models import Q
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chatcore.context import builder, live_messages, queries
+from chatcore import statements
+from chatcore.context import builder, live_messages
 from chatcore.models import (
-    CHAT_COLUMNS,
     Attachment,
     ContextEdit,
     ContextRevision,
@@ -80,9 +79,9 @@ def load_context_row_by_orm(session: Session) -> dict[str, Any]:
     }
 
 
-def decode(row: queries.MessageRow) -> dict[str, Any]:
+def decode(row: statements.MessageRow) -> dict[str, Any]:
     """The values as the ORM gives them."""
-    values = dict(zip(queries.MESSAGE_COLUMNS, row, strict=True))
+    values = dict(zip(statements.MESSAGE_COLUMNS, row, strict=True))
     return values | {
         "tool_calls": json.loads(values["tool_calls"]),
         "provider_data": json.loads(values["provider_data"]),
@@ -92,8 +91,8 @@ def decode(row: queries.MessageRow) -> dict[str, Any]:
 
 
 def test_a_new_session_has_the_row_that_the_orm_gives(session: Session) -> None:
-    assert queries.load_context_row(session.pk) == load_context_row_by_orm(session)
-    assert queries.load_context_row(uuid.uuid4()) is None
+    assert statements.load_context_row(session.pk) == load_context_row_by_orm(session)
+    assert statements.load_context_row(uuid.uuid4()) is None
 
 
 def test_a_session_with_a_revision_has_the_row_that_the_orm_gives(session: Session) -> None:
@@ -108,7 +107,7 @@ def test_a_session_with_a_revision_has_the_row_that_the_orm_gives(session: Sessi
             background="TASKS: none",
             placement={"place": "first_user"},
         )
-    row = queries.load_context_row(session.pk)
+    row = statements.load_context_row(session.pk)
     assert row == load_context_row_by_orm(session)
     assert row == COMPLETE_CONTEXT | {
         "kept_seqs": [2, 5],
@@ -126,7 +125,7 @@ def test_only_an_open_turn_brings_something_back(session: Session) -> None:
         Turn.objects.create(
             session=session, status=status, lease_until=timezone.now(), recalled=recalled
         )
-        row = queries.load_context_row(session.pk)
+        row = statements.load_context_row(session.pk)
         assert row == load_context_row_by_orm(session)
         assert row is not None
         assert row["recalled"] == (recalled if status == "waiting" else None)
@@ -139,13 +138,13 @@ def test_files_count_once_they_are_sent_and_edits_while_they_are_in_force(
     attach(session)
     attach(session, kind="output", message=session.messages.get(seq=9))
     edit(session, 8, until_version=2)
-    row = queries.load_context_row(session.pk)
+    row = statements.load_context_row(session.pk)
     assert row == load_context_row_by_orm(session)
     assert row is not None
     assert (row["has_files"], row["has_edits"]) == (False, False)
     attach(session, message=session.messages.get(seq=1))
     edit(session, 8)
-    row = queries.load_context_row(session.pk)
+    row = statements.load_context_row(session.pk)
     assert row == load_context_row_by_orm(session)
     assert row is not None
     assert (row["has_files"], row["has_edits"]) == (True, True)
@@ -157,60 +156,10 @@ def test_the_live_messages_are_those_that_the_orm_gives(
     session: Session, boundary_seq: int | None, kept_seqs: Collection[int]
 ) -> None:
     fill(session)
-    rows = queries.load_live_rows(session.pk, boundary_seq, kept_seqs)
+    rows = statements.load_live_rows(session.pk, boundary_seq, kept_seqs)
     messages = live_messages.query_live_messages(session.pk, boundary_seq, kept_seqs)
-    assert [decode(row) for row in rows] == list(messages.values(*queries.MESSAGE_COLUMNS))
+    assert [decode(row) for row in rows] == list(messages.values(*statements.MESSAGE_COLUMNS))
     assert rows
-
-
-def test_listed_messages_are_those_that_may_be_sent(session: Session) -> None:
-    fill(session)
-    rows = queries.load_listed_rows(session.pk, [12, 9, 3, 1, 99])
-    messages = session.messages.filter(seq__in=[1, 9]).order_by("seq")
-    assert [decode(row) for row in rows] == list(messages.values(*queries.MESSAGE_COLUMNS))
-
-
-def test_chat_rows_have_superseded_messages_too(session: Session) -> None:
-    fill(session)
-    wanted_seqs = [1, 3, 4, 9, 11, 99]
-    rows = queries.load_chat_rows(session.pk, wanted_seqs)
-    messages = session.messages.filter(seq__in=wanted_seqs).values_list(*CHAT_COLUMNS)
-    read_rows = [(*row[:3], json.loads(row[3]), *row[4:6], bool(row[6])) for row in sorted(rows)]
-    assert read_rows == list(messages)
-
-
-@pytest.mark.parametrize(("boundary_seq", "early_seqs"), [(None, []), (7, []), (7, [2, 4])])
-def test_edits_in_force_are_those_that_the_orm_gives(
-    session: Session, boundary_seq: int | None, early_seqs: list[int]
-) -> None:
-    fill(session)
-    for seq in (1, 2, 8):
-        edit(session, seq)
-    edit(session, 9, until_version=3)
-    early_ids = list(session.messages.filter(seq__in=early_seqs).values_list("pk", flat=True))
-    edits = session.context_edits.filter(
-        Q(message__seq__gte=boundary_seq or 0) | Q(message_id__in=early_ids), until_version=None
-    )
-    rows = queries.load_edit_rows(session.pk, boundary_seq, early_ids)
-    assert sorted(rows) == sorted(edits.values_list("message_id", "kind", "replacement"))
-    assert rows
-
-
-def test_current_messages_are_those_that_the_orm_gives(session: Session) -> None:
-    fill(session)
-    messages = session.messages.filter(seq__range=(2, 13))
-    current_seqs = messages.exclude_superseded().values_list("seq", flat=True)
-    assert queries.load_current_seqs(session.pk, 2, 13) == set(current_seqs)
-    assert 0 < len(current_seqs) < messages.count()
-
-
-def test_an_output_is_stored_if_the_orm_finds_one(session: Session) -> None:
-    fill(session)
-    attach(session, message=session.messages.get(seq=1))
-    outputs = session.attachments.filter(kind="output")
-    assert queries.has_stored_outputs(session.pk) is outputs.exists() is False
-    attach(session, kind="output", message=session.messages.get(seq=9))
-    assert queries.has_stored_outputs(session.pk) is outputs.exists() is True
 
 
 def explain(captured: CaptureQueriesContext) -> str:
@@ -228,7 +177,7 @@ sqlite_only = pytest.mark.skipif(
 @sqlite_only
 def test_the_live_messages_are_found_by_their_indexes_alone(session: Session) -> None:
     with CaptureQueriesContext(connection) as captured:
-        queries.load_live_rows(session.pk, 9_000, [1, 2])
+        statements.load_live_rows(session.pk, 9_000, [1, 2])
     plan = explain(captured)
     assert "session_id=? AND seq>?" in plan
     assert "pinned_messages" in plan
@@ -239,9 +188,9 @@ def test_the_live_messages_are_found_by_their_indexes_alone(session: Session) ->
 @sqlite_only
 def test_edits_of_earlier_messages_are_not_read(session: Session) -> None:
     with CaptureQueriesContext(connection) as captured:
-        queries.load_edit_rows(session.pk, 9_000, [1, 2])
+        live_messages.load_edits(session, 9_000, [1, 2])
     plan = explain(captured)
-    assert "SEARCH message USING" in plan
+    assert "SEARCH chatcore_message USING" in plan
     assert plan.count("(message_id=?)") == 2
     assert "edits_in_force" not in plan
 
@@ -249,7 +198,7 @@ def test_edits_of_earlier_messages_are_not_read(session: Session) -> None:
 @sqlite_only
 def test_stored_outputs_are_not_read_to_find_a_file(session: Session) -> None:
     with CaptureQueriesContext(connection) as captured:
-        queries.load_context_row(session.pk)
+        statements.load_context_row(session.pk)
     plan = explain(captured)
     assert "files_of_a_session" in plan
     assert "edits_in_force" in plan

@@ -7,6 +7,7 @@ import pytest
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from chatcore import statements
 from chatcore.models import (
     Attachment,
     ContextEdit,
@@ -17,7 +18,6 @@ from chatcore.models import (
     Session,
     Turn,
 )
-from compaction.backends.chatcore import queries as chatcore_queries
 from compaction.models import CompactionRun, ModelRatio, SessionState
 from compaction.sizing import queries
 from models_registry.models import AiModel
@@ -82,7 +82,7 @@ def load_session_row_by_orm(session: Session) -> dict[str, Any]:
     revision_row = revisions.values(*REVISION_COLUMNS.values()).first() or {}
     messages = stored_session.messages.exclude_superseded().filter(
         seq__gte=stored_session.compact_boundary_seq or 0,
-        seq__gt=stored_session.last_seq - chatcore_queries.NEWEST_SEQS,
+        seq__gt=stored_session.last_seq - statements.NEWEST_SEQS,
     )
     answers = messages.filter(
         context_version=stored_session.context_version,
@@ -136,7 +136,7 @@ def fill(session: Session) -> None:
 
 
 def test_a_new_session_has_the_row_that_the_orm_gives(session: Session) -> None:
-    assert chatcore_queries.load_session_row(session.pk) == load_session_row_by_orm(session)
+    assert statements.load_measured_row(session.pk) == load_session_row_by_orm(session)
 
 
 def test_a_session_with_everything_has_the_row_that_the_orm_gives(
@@ -201,15 +201,15 @@ def test_a_session_with_everything_has_the_row_that_the_orm_gives(
         tools=CLIENT_TOOLS,
         recalled={},
     )
-    row = chatcore_queries.load_session_row(session.pk)
+    row = statements.load_measured_row(session.pk)
     assert row == load_session_row_by_orm(session)
     assert (row["has_attachments"], row["has_outputs"], row["kept_seqs"]) == (True, True, [1, 5])
     assert (row["model_name"], row["summary_model_name"]) == ("answering", "scripted/writer")
     assert (row["params"], row["turn_tools"]) == ({"max_tokens": 9, "stop": ["%"]}, CLIENT_TOOLS)
     assert row["auto_compact"] is False
     Turn.objects.update(status="waiting")
-    assert chatcore_queries.load_session_row(session.pk) == load_session_row_by_orm(session)
-    assert chatcore_queries.load_session_row(uuid.uuid4()) is None
+    assert statements.load_measured_row(session.pk) == load_session_row_by_orm(session)
+    assert statements.load_measured_row(uuid.uuid4()) is None
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_the_last_usage_and_the_newest_prompt_are_those_of_the_context(
     Session.objects.filter(pk=session.pk).update(
         compact_boundary_seq=boundary_seq, context_version=version, last_seq=12
     )
-    row = chatcore_queries.load_session_row(session.pk)
+    row = statements.load_measured_row(session.pk)
     assert row == load_session_row_by_orm(session)
     assert row["usage_seq"] == usage_seq
     assert row["newest_prompt_tokens"] == (99 if prompt_seq else None)
@@ -245,8 +245,8 @@ def test_the_last_usage_and_the_newest_prompt_are_those_of_the_context(
 def test_the_last_usage_is_looked_for_among_the_newest_messages(session: Session) -> None:
     fill(session)
     AiModel.objects.update(name="small")
-    Session.objects.filter(pk=session.pk).update(last_seq=8 + chatcore_queries.NEWEST_SEQS)
-    row = chatcore_queries.load_session_row(session.pk)
+    Session.objects.filter(pk=session.pk).update(last_seq=8 + statements.NEWEST_SEQS)
+    row = statements.load_measured_row(session.pk)
     assert row == load_session_row_by_orm(session)
     assert (row["usage_seq"], row["newest_prompt_tokens"]) == (None, 2)
 

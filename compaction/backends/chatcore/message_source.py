@@ -3,24 +3,11 @@
 from collections.abc import Collection
 from uuid import UUID
 
-from chatcore.context import queries
+from chatcore.context.live_messages import load_current_seqs
 from chatcore.models import ContextEdit, ContextRevision, Message, Session
-from chatcore.statements import adapt_uuid, fetch_rows
 from compaction.backends.messages import SourceMessage
 
 BATCH_SIZE = 500  # numbers that one statement names
-
-# Message.objects.filter(session=session_id, seq__gt=after_seq, seq__lte=up_to_seq, branch=None,
-#     role__in=["user", "tool"]).exclude(status__in=["streaming", "failed"]).order_by("seq")
-#     .values_list("seq", "role", "content")[:limit]
-# Written by hand because it runs after every response.
-_SOURCE_SQL = """
-    SELECT seq, role, content
-    FROM chatcore_message
-    WHERE session_id = %s AND seq > %s AND seq <= %s AND branch IS NULL
-        AND role IN ('user', 'tool') AND status NOT IN ('streaming', 'failed')
-    ORDER BY seq LIMIT %s
-"""
 
 
 class ChatcoreMessageSource:
@@ -30,10 +17,16 @@ class ChatcoreMessageSource:
         self, session_id: UUID, *, after_seq: int, up_to_seq: int, limit: int
     ) -> list[SourceMessage]:
         """Return the first current messages of users and tools in a range, in order."""
-        parameters = [adapt_uuid(session_id), after_seq, up_to_seq, limit]
+        messages = (
+            Message.objects.filter(session=session_id, seq__gt=after_seq, seq__lte=up_to_seq)
+            .filter(branch=None, role__in=[Message.Role.USER, Message.Role.TOOL])
+            .exclude(status__in=[Message.Status.STREAMING, Message.Status.FAILED])
+        )
         return [
             SourceMessage(seq=seq, role=role, text=text)
-            for seq, role, text in fetch_rows(_SOURCE_SQL, parameters)
+            for seq, role, text in messages.order_by("seq").values_list("seq", "role", "content")[
+                :limit
+            ]
         ]
 
     def lock_session(self, session_id: UUID) -> bool:
@@ -46,7 +39,7 @@ class ChatcoreMessageSource:
 
     def list_current_seqs(self, session_id: UUID, first_seq: int, last_seq: int) -> frozenset[int]:
         """Return the numbers of the messages in a range that are current."""
-        return frozenset(queries.load_current_seqs(session_id, first_seq, last_seq))
+        return frozenset(load_current_seqs(session_id, first_seq, last_seq))
 
     def map_message_ids(self, session_id: UUID, seqs: Collection[int]) -> dict[int, int]:
         """Return the id of each message that exists, by its number."""

@@ -17,10 +17,10 @@ from chatcore.projects import system_text
 from chatcore.providers.base import Tool
 from chatcore.rights.names import EVERYTHING, AllowedNames, Kind, list_allowed_in
 from chatcore.rights.policies import select_policies
+from chatcore.statements import load_measured_row
 from chatcore.tools import registry as tool_registry
 from chatcore.turns import client_tools
 from compaction.backends.base import SessionFacts
-from compaction.backends.chatcore import queries
 from compaction.backends.chatcore.translation import serialize_tools
 from compaction.core.estimate import LastUsage
 from models_registry.catalog import look_up_model
@@ -37,7 +37,7 @@ class ChatcoreSessionFacts:
 
         This takes one query, one more if the session has files, and one more if it is in a project.
         """
-        row = queries.load_session_row(session_id)
+        row = load_measured_row(session_id)
         if row is None:
             return None
         kept_seqs = tuple(row["kept_seqs"] or ())
@@ -120,15 +120,15 @@ class ChatcoreSessionFacts:
         """
         if after_seq >= facts.last_seq > 0:
             return 0
-        return live_sums.sum_live_messages(
+        return live_sums.sum_live_tokens(
             _build_live_context(facts), after_seq=after_seq, before_seq=before_seq
-        ).tokens
+        )
 
     def count_live_messages(self, facts: SessionFacts) -> int:
         """Return the number of messages that the next request would send."""
         if not facts.boundary_seq:
             return facts.message_count
-        return live_sums.sum_live_messages(_build_live_context(facts)).messages
+        return live_sums.count_live_messages(_build_live_context(facts))
 
     def load_last_model(self, facts: SessionFacts) -> str:
         """Return the model that gave the newest answer; empty before the first."""
