@@ -35,16 +35,20 @@ signal.pause()
 """
 # A web process whose event loop stands still at a request for /hang.
 HUNG_LOOP = """
-import socket, sys, time
+import os, socket, sys, time
 import uvicorn
 from chatcore.serving import draining
-draining.SILENCE_SECONDS = 1
+draining.SILENCE_SECONDS = 5
 draining.TICKS_BETWEEN_SIGNS = 1
 async def serve(scope, receive, send):
     if scope["path"] == "/hang":
         time.sleep(600)
+    if scope["path"] == "/busy":
+        end = time.process_time() + 1
+        while time.process_time() < end:
+            pass
     await send({"type": "http.response.start", "status": 200, "headers": []})
-    await send({"type": "http.response.body", "body": b"here"})
+    await send({"type": "http.response.body", "body": str(os.getpid()).encode()})
 config = uvicorn.Config(serve, lifespan="off", log_level="warning")
 server = draining.DrainingServer(config, drain_seconds=0, ready=int(sys.argv[2]))
 server.run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
@@ -79,9 +83,11 @@ def test_a_web_process_whose_loop_hangs_ends_itself_and_is_replaced(tmp_path: Pa
         with run_parent(output, HUNG_LOOP, is_web=True, listener=listener) as parent:
             wait_until(lambda: "Up." in output.read_text(), what="the first process")
             address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            pids = [httpx2.get(f"{address}{path}", timeout=60).text for path in ("/", "/busy", "/")]
+            assert len(set(pids)) == 1, "a busy one goes on"
             with pytest.raises(httpx2.HTTPError):
                 httpx2.get(f"{address}/hang", timeout=60)
-            wait_until(lambda: httpx2.get(address, timeout=60).text == "here", what="an answer")
+            assert httpx2.get(address, timeout=60).text not in pids
             parent.terminate()
             parent.wait(60)
     said = output.read_text()
