@@ -40,7 +40,6 @@ BEGIN_RUN = (
     "compaction.runs.queue._insert_run",
     "compaction.worker.tasks.send_run",
     "compaction.runs.leases.claim_run",
-    "compaction.worker.tasks.wake_workers",  # after the end of the run
 )
 SUMMARIZE = (
     "compaction.runs.lifecycle.announce_start",
