@@ -8,6 +8,8 @@ from django.urls import URLPattern, URLResolver, include, path
 
 admin.autodiscover()
 
+handler400 = "chatcore.web.refused_forms.refuse_request"
+
 urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/", admin.site.urls),
     path("api/v1/", include("compaction.api.urls")),

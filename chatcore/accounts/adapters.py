@@ -1,5 +1,6 @@
 """What django-allauth asks this project: who may make an account, and what belongs to one."""
 
+import logging
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,6 +20,8 @@ from chatcore.accounts import invitations
 from chatcore.accounts.mail_links import find_origin, move_link
 from chatcore.threads import give_back_connection
 from models_registry import keys
+
+logger = logging.getLogger(__name__)
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -96,6 +99,11 @@ class SignOnAdapter(DefaultSocialAccountAdapter):
         """Return the session in which the identity provider is asked, which may be slow."""
         give_back_connection()
         return super().get_requests_session()
+
+    def on_authentication_error(self, request: HttpRequest, provider: Any, **facts: Any) -> None:
+        """Log why a sign-on was refused, which the page tells nobody."""
+        why = facts.get("exception") or facts.get("error")
+        logger.warning("A sign-on by %s was refused: %s", provider.id, why)
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         """Return whether somebody without an account gets one.

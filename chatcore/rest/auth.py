@@ -9,8 +9,10 @@ from django.contrib.auth import get_user
 from django.http import HttpRequest, parse_cookie
 from knox.auth import TokenAuthentication
 from rest_framework import exceptions
+from rest_framework.authentication import SessionAuthentication
 from structlog.contextvars import bind_contextvars
 
+from chatcore.rest.origins import describe_origin, is_about_origin
 from chatcore.rest.problems import Problem
 from chatcore.rest.scopes import check_scope
 
@@ -35,6 +37,19 @@ class BearerTokenAuthentication(TokenAuthentication):
         user, auth_token = super().authenticate_credentials(token)
         bind_contextvars(user=str(user.pk))  # for log lines
         return user, auth_token
+
+
+class CookieAuthentication(SessionAuthentication):
+    """Authentication by a browser's session; a refusal names the address that is not known."""
+
+    def enforce_csrf(self, request: Any) -> None:
+        """Check the token and where the request comes from. Raises PermissionDenied."""
+        try:
+            super().enforce_csrf(request)
+        except exceptions.PermissionDenied as refusal:
+            if not is_about_origin(str(refusal.detail).removeprefix("CSRF Failed: ")):
+                raise
+            raise exceptions.PermissionDenied(describe_origin(request)) from refusal
 
 
 class ApiKeyAuthentication(BearerTokenAuthentication):

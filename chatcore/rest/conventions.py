@@ -3,7 +3,7 @@
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "chatcore.rest.auth.BearerTokenAuthentication",
-        "rest_framework.authentication.SessionAuthentication",
+        "chatcore.rest.auth.CookieAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": [
         "rest_framework.permissions.IsAuthenticated",

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from drf_spectacular.authentication import SessionScheme
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema as Base
 
@@ -54,6 +55,12 @@ class ProblemAutoSchema(Base):
         if self.method in ("POST", "PATCH") and "requestBody" in operation:
             problems |= BODY_PROBLEMS
         return problems
+
+
+class CookieScheme(SessionScheme):
+    """The security scheme of a browser's session."""
+
+    target_class = "chatcore.rest.auth.CookieAuthentication"
 
 
 class BearerScheme(OpenApiAuthenticationExtension):

@@ -33,6 +33,8 @@ def build_settings(form: str, level: str) -> dict[str, Any]:
             "httpx2": {"level": "WARNING"},
             "mcp": {"level": "WARNING"},
             "django.request": {"level": "ERROR"},
+            # chatcore.web.refused_forms says it with the names of this project's settings.
+            "django.security.DisallowedHost": {"handlers": [], "propagate": False},
         },
     }
 

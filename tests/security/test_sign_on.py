@@ -85,7 +85,13 @@ def test_a_provider_that_names_plain_http_is_not_gone_to(provider: ForgingProvid
 
 @pytest.mark.parametrize(
     ("word", "is_verified"),
-    [(True, True), ("true", True), ("false", False), ("yes", False), (None, False), (1.5, False)],
+    [
+        (True, True),
+        ("true", True),
+        ("false", False),
+        ("yes", False),
+        *((word, False) for word in (None, 1, 1.5, [True])),
+    ],
 )
 def test_only_true_verifies_an_address(
     provider: ForgingProvider, word: Any, is_verified: bool
@@ -93,6 +99,43 @@ def test_only_true_verifies_an_address(
     facts = {"email": "dora@example.com", "email_verified": word}
     assert sign_on(Client(), provider, lambda it: it.userinfo.update(facts))
     assert EmailAddress.objects.get().verified == is_verified
+
+
+@pytest.mark.parametrize("value", [[1], {"a": 1}, 5, True, "x" * 5_000, "a\0b", "\ud800"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sub",
+        "email",
+        "preferred_username",
+        "name",
+        "given_name",
+        "family_name",
+        "x",
+        "groups",
+    ],
+)
+def test_a_claim_that_cannot_be_read_is_refused_in_words_or_left_out(
+    provider: ForgingProvider, settings: Any, name: str, value: Any
+) -> None:
+    settings.OIDC_GROUPS_CLAIM = "groups"
+
+    def forge(it: ForgingProvider) -> None:
+        it.userinfo[name] = value
+        if name == "sub":
+            it.claims[name] = value
+
+    is_signed_in = sign_on(Client(), provider, forge)
+    is_list_of_groups = name == "groups" and isinstance(value, list)
+    if name != "x" and not isinstance(value, str) and not is_list_of_groups:
+        assert not is_signed_in
+
+
+@pytest.mark.parametrize("value", [[], "dora", None, 5])
+def test_a_userinfo_that_is_no_object_signs_nobody_in(
+    provider: ForgingProvider, value: Any
+) -> None:
+    assert not sign_on(Client(), provider, lambda it: vars(it).update(userinfo=value))
 
 
 @pytest.mark.parametrize(

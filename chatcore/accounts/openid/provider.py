@@ -20,10 +20,11 @@ class CheckedProvider(OpenIDConnectProvider):
         return params | {"nonce": build_nonce(params["code_verifier"])}
 
     def extract_email_addresses(self, data: Any) -> list[EmailAddress]:
-        """Return the address; any word but true counts as not verified."""
+        """Return the address; any word but true counts as not verified, and so does a number."""
         addresses: list[EmailAddress] = super().extract_email_addresses(data)
         for address in addresses:
-            address.verified = address.verified in (True, "true")
+            word = address.verified
+            address.verified = word is True or word == "true"
         return addresses
 
 

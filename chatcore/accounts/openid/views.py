@@ -10,6 +10,7 @@ from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOA
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
 
+from chatcore.accounts.openid.claims import check_claims
 from chatcore.accounts.openid.id_tokens import build_nonce, verify_id_token
 from chatcore.environment import is_safe_address
 
@@ -44,8 +45,9 @@ class CheckedAdapter(OpenIDConnectOAuth2Adapter):
             data["userinfo"] = self._get(
                 self.profile_url, headers={"Authorization": f"Bearer {token.token}"}
             )
-            if data["userinfo"].get("sub") != claims["sub"]:
-                raise OAuth2Error("The userinfo is about somebody else than the id_token")
+        check_claims(data)
+        if data.get("userinfo", claims).get("sub") != claims["sub"]:
+            raise OAuth2Error("The userinfo is about somebody else than the id_token")
         return self.get_provider().sociallogin_from_response(request, data)
 
     def _verify(self, app: Any, id_token: str) -> dict[str, Any]:
