@@ -23,6 +23,7 @@ def build_settings(form: str, level: str) -> dict[str, Any]:
     return {
         "version": 1,
         "disable_existing_loggers": False,
+        "filters": {"probes": {"()": "django.utils.log.CallbackFilter", "callback": is_no_probe}},
         "formatters": {"line": {"()": "chatcore.serving.logs.build_line_formatter", "form": form}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {
@@ -32,11 +33,20 @@ def build_settings(form: str, level: str) -> dict[str, Any]:
         "loggers": {
             "httpx2": {"level": "WARNING"},
             "mcp": {"level": "WARNING"},
-            "django.request": {"level": "ERROR"},
+            "django.request": {"level": "ERROR", "filters": ["probes"]},
             # chatcore.web.refused_forms says it with the names of this project's settings.
             "django.security.DisallowedHost": {"handlers": [], "propagate": False},
         },
     }
+
+
+def is_no_probe(record: logging.LogRecord) -> bool:
+    """Return False for a probe: Django would log each one of a process that is not ready."""
+    # Imported here, because the settings import this module.
+    from chatcore.serving.probes import PROBES
+
+    path = getattr(getattr(record, "request", None), "path_info", "")
+    return path.removesuffix("/") not in PROBES
 
 
 def build_line_formatter(form: str = "logfmt") -> logging.Formatter:

@@ -30,10 +30,7 @@ class Probes:
         report = PROBES.get(request.path_info.removesuffix("/"))
         if report is None:
             return self.get_response(request)
-        response = report(request)
-        # Django would log each probe of a process that is not ready as an error.
-        response._has_been_logged = True  # type: ignore[attr-defined]
-        return response
+        return report(request)
 
 
 def report_liveness(request: HttpRequest) -> JsonResponse:

@@ -71,7 +71,9 @@ def test_what_is_missing_is_named(client: Client, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.django_db
-def test_a_key_that_cannot_be_opened_is_named(client: Client, settings: Any) -> None:
+def test_a_key_that_cannot_be_opened_is_named(
+    client: Client, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     for name in ("acme", "other"):
         Provider.objects.create(name=name, protocol="openai", api_key="sk-x")  # type: ignore[misc]
     first_keys = settings.CHATCORE["KEY_ENCRYPTION_KEYS"]
@@ -95,3 +97,4 @@ def test_a_key_that_cannot_be_opened_is_named(client: Client, settings: Any) -> 
     keys = [*settings.CHATCORE["KEY_ENCRYPTION_KEYS"], *first_keys]
     settings.CHATCORE = {**settings.CHATCORE, "KEY_ENCRYPTION_KEYS": keys}
     assert client.get("/readyz").json()["status"] == "ok"
+    assert "django.request" not in {record.name for record in caplog.records}, "one a second"
