@@ -1,0 +1,61 @@
+"""Answer without Django: a refusal in the words of the API that was asked, and a sign of life."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from chatcore.faces.refusals import build_refusal
+from chatcore.rest.problems import Problem, build_outage_problem
+from chatcore.serving.request_bodies import admit_body
+
+Scope = dict[str, Any]
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LIVENESS_BODY = b'{"status": "ok"}'
+
+
+def refuse_in_words(serve: Application) -> Application:
+    """Return `serve` with its bodies admitted, and what it raises before it answers in words."""
+
+    async def serve_or_refuse(scope: Scope, receive: Receive, send: Send) -> None:
+        has_started = False
+
+        async def note_start(message: Message) -> None:
+            nonlocal has_started
+            has_started = True
+            await send(message)
+
+        try:
+            scope, receive = await admit_body(scope, receive)
+            await serve(scope, receive, note_start)
+        except Exception as error:
+            problem = error if isinstance(error, Problem) else build_outage_problem(error)
+            if problem is None or has_started:
+                raise
+            await _refuse(scope, send, problem)
+
+    return serve_or_refuse
+
+
+async def report_life(send: Send) -> None:
+    """Say that the process lives. One whose threads are all busy does, and is not restarted."""
+    await _respond(send, 200, {"Content-Type": "application/json"}, LIVENESS_BODY)
+
+
+async def _refuse(scope: Scope, send: Send, problem: Problem) -> None:
+    refusal = build_refusal(scope["path"], problem)
+    headers = dict(refusal.headers)
+    if b"expect" in dict(scope["headers"]):
+        # The client waits for a word before it sends the body, and then does not send it. What
+        # comes next on this connection could be either, so it is closed.
+        headers["Connection"] = "close"
+    await _respond(send, refusal.status, headers, refusal.body)
+
+
+async def _respond(send: Send, status: int, headers: dict[str, str], body: bytes) -> None:
+    all_headers = headers | {"Content-Length": str(len(body))}
+    raw_headers = [(name.lower().encode(), value.encode()) for name, value in all_headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw_headers})
+    await send({"type": "http.response.body", "body": body})
