@@ -240,3 +240,10 @@ def test_a_summary_of_a_session_that_is_deleted_meanwhile_is_404(
     reworded = revisions.reword_summary
     monkeypatch.setattr(revisions, "reword_summary", deleted)
     assert api.patch(f"{SESSIONS}/{session.pk}/summary", {"summary": "Coffee."}).status_code == 404
+
+
+def test_a_title_of_blanks_is_none(api: APIClient) -> None:
+    created = api.post(SESSIONS, {"title": " \t\n\u3000 "}).json()
+    assert created["title"] == ""
+    changed = api.patch(f"{SESSIONS}/{created['id']}", {"title": "  A trip\n"})
+    assert changed.json()["title"] == "A trip"

@@ -58,7 +58,7 @@ class ModelNameField(serializers.Field):
 class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
     """A conversation, and what the model sees of it now."""
 
-    title = StrictTextField(max_length=200, allow_blank=True, required=False)
+    title = StrictTextField(max_length=200, allow_blank=True, required=False, trim_whitespace=True)
     model = ModelNameField(allow_null=True, required=False)
     system_prompt = StrictTextField(
         max_bytes=limits.MESSAGE_BYTES, allow_blank=True, required=False

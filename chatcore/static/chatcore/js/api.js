@@ -10,9 +10,13 @@ const OUTAGE_TEXTS = {
   too_many_turns: "tooManyTurns",
   database_unavailable: "databaseUnavailable",
   storage_full: "storageFull",
+  413: "tooLargeForProxy",
   503: "databaseUnavailable",
   507: "storageFull",
 };
+
+// A proxy says so when the server behind it is away or starts again.
+const GATEWAY_STATUSES = [502, 504];
 
 // An error of a request. `status` is 0 when the server could not be reached. `errors` is a list of
 // {field, detail}. `repeated` is true when the same request is already running.
@@ -47,23 +51,24 @@ async function sendRequest(path, options) {
   }
   if (response.status === 401 || (response.redirected && isSignInUrl(response.url)))
     throw reportSignedOut();
-  if (!response.ok) throw await createProblem(response);
+  if (!response.ok) throw createProblem(response.status, await response.json().catch(() => null));
   return response;
 }
 
-async function createProblem(response) {
-  const problem = await response.json().catch(() => ({}));
+// Return the problem of a refused request. `body` is what the server says about it; a proxy in front
+// of it says nothing that a person could read.
+export function createProblem(status, body) {
+  const problem = body ?? {};
+  if (!problem.type && GATEWAY_STATUSES.includes(status)) return new Problem(0, getText("offline"));
   const errors = Array.isArray(problem.errors) ? problem.errors : [];
   const fields = errors
     .map((error) => error.detail ?? error.message)
     .filter(Boolean)
     .join(" ");
-  const outage = OUTAGE_TEXTS[problem.type] ?? (problem.type ? "" : OUTAGE_TEXTS[response.status]);
+  const outage = OUTAGE_TEXTS[problem.type] ?? (problem.type ? "" : OUTAGE_TEXTS[status]);
   return new Problem(
-    response.status,
-    outage
-      ? getText(outage)
-      : fields || problem.detail || problem.title || `HTTP ${response.status}`,
+    status,
+    outage ? getText(outage) : fields || problem.detail || problem.title || `HTTP ${status}`,
     { ...problem, errors },
   );
 }

@@ -8,6 +8,7 @@ import { getText } from "./texts.js";
 import { uploadFile } from "./upload.js";
 
 const MAX_BYTES = 10 * 1024 * 1024;
+const MAX_MESSAGE_BYTES = 256 * 1024;
 const MAX_FILES = 20;
 
 export class Attachments {
@@ -155,8 +156,14 @@ export class Attachments {
 
   // Word processors paste an image of the text together with the text. Only the text is wanted
   // then.
+  // A message takes less text than a file.
   #onPaste(event) {
     const { files, types } = event.clipboardData;
+    const text = event.clipboardData.getData("text/plain");
+    if (new Blob([this.composer.field.value, text]).size > MAX_MESSAGE_BYTES) {
+      event.preventDefault();
+      return this.add([new File([text], `${getText("pastedFile")}.txt`, { type: "text/plain" })]);
+    }
     if (!files.length || types.includes("text/plain")) return;
     event.preventDefault();
     this.add(files);

@@ -42,6 +42,7 @@ async function postMessage(session, content, key, attachments) {
   } catch (problem) {
     if (problem.repeated) return; // the first attempt had arrived
     if (problem.status === 0) problem.arrival = "unsure";
+    if (problem.status === 404) problem.message = getText("gone"); // deleted in another place
     throw problem;
   }
 }

@@ -3,6 +3,7 @@
 
 import { Marked } from "../vendor/marked.esm.js";
 import DOMPurify from "../vendor/purify.es.js";
+import { cjkEmphasis } from "./cjk_emphasis.js";
 import { isVisible, updateParts } from "./markdown_parts.js";
 import { collectLabels, footnotes, isFootnoteLink } from "./footnotes.js";
 import { math, typesetMath } from "./math.js";
@@ -28,6 +29,7 @@ const marked = new Marked(
     // A footnote is not the address of a link.
     tokenizer: { def: (src) => (/^ {0,3}\[\^/.test(src) ? undefined : false) },
   },
+  cjkEmphasis,
   math,
   footnotes,
 );

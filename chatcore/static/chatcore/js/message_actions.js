@@ -58,8 +58,8 @@ export class MessageActions {
   }
 
   async copyMessage(article, button) {
-    await copyText(button, getSourceText(article));
-    if (button.dataset.menu) showSnackbar(getText("copied"));
+    const isCopied = await copyText(button, getSourceText(article));
+    if (isCopied && button.dataset.menu) showSnackbar(getText("copied"));
   }
 
   quote(article) {

@@ -1,5 +1,6 @@
 // Draw a request part by part into a dialog that has `_sent_parts.html`, and copy it as JSON.
 
+import { writeClipboard } from "./clipboard.js";
 import { formatCount, formatNumber } from "./formats.js";
 import { getRoleName, getText } from "./texts.js";
 import { estimateTokens } from "./token_estimate.js";
@@ -63,7 +64,7 @@ export class RequestView {
   }
 
   async #copyRequest() {
-    await navigator.clipboard.writeText(JSON.stringify(this.request, null, 2));
+    if (!(await writeClipboard(this.copyButton, JSON.stringify(this.request, null, 2)))) return;
     const label = this.copyButton.querySelector("span");
     const text = label.textContent;
     label.textContent = getText("copied");

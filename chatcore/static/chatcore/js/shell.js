@@ -6,6 +6,7 @@ import { copyText } from "./clipboard.js";
 import { isInputMethodKey } from "./keyboard.js";
 import { buildPath } from "./paths.js";
 import { showSnackbar } from "./snackbar.js";
+import { getText } from "./texts.js";
 
 const GAP = 6; // pixels between a menu and its button
 const MARGIN = 8; // pixels between a menu and the edge of the window
@@ -78,6 +79,8 @@ document.addEventListener("click", (event) => {
     copyText(button, button.closest("figure").querySelector("code").textContent);
   if ("copyNear" in button.dataset) copyText(button, button.previousElementSibling.textContent);
 });
+
+document.addEventListener("not-copied", () => showSnackbar(getText("notCopied")));
 
 function showFullText(button) {
   delete button.previousElementSibling.dataset.long;

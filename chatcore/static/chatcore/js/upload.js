@@ -1,6 +1,6 @@
 // Upload a file and report the progress, which fetch cannot do.
 
-import { getCsrfToken, Problem, reportSignedOut } from "./api.js";
+import { createProblem, getCsrfToken, Problem, reportSignedOut } from "./api.js";
 import { buildPath } from "./paths.js";
 import { getText } from "./texts.js";
 
@@ -18,9 +18,11 @@ export function uploadForm(path, file, { progress = () => {}, signal } = {}) {
       "progress",
       (event) => event.lengthComputable && progress(event.loaded / event.total),
     );
-    request.addEventListener("load", () =>
-      request.status === 201 ? resolve(request.response) : reject(createProblem(request)),
-    );
+    request.addEventListener("load", () => {
+      const { status, response } = request;
+      if (status === 201) resolve(response);
+      else reject(status === 401 ? reportSignedOut() : createProblem(status, response));
+    });
     for (const name of ["error", "abort", "timeout"])
       request.addEventListener(name, () => reject(new Problem(0, getText("offline"))));
     signal?.addEventListener("abort", () => request.abort());
@@ -30,14 +32,4 @@ export function uploadForm(path, file, { progress = () => {}, signal } = {}) {
     request.setRequestHeader("X-CSRFToken", getCsrfToken());
     request.send(form);
   });
-}
-
-function createProblem({ status, response }) {
-  if (status === 401) return reportSignedOut();
-  const errors = Array.isArray(response?.errors) ? response.errors : [];
-  const details = errors
-    .map((error) => error.detail)
-    .filter(Boolean)
-    .join(" ");
-  return new Problem(status, details || response?.detail || response?.title || `HTTP ${status}`);
 }
