@@ -27,6 +27,52 @@ EMPHASIS = {
 }
 
 
+NESTED = """Here:
+
+```markdown
+# Title
+
+```python
+print(1)
+```
+
+Words
+```
+
+After"""
+UNCLOSED = "```markdown\n# A\n```python\nx\n```\n\nAfter\n\nand more\n"
+SAME_WHILE_IT_GROWS = """async (texts) => {
+    const { getMarkdownView } = await import("/static/chatcore/js/markdown.js");
+    const { setTimeout, requestAnimationFrame } = window;
+    window.setTimeout = window.requestAnimationFrame = (work) => (work(performance.now()), 0);
+    try {
+        return texts.map((text) => {
+            const [live, whole] = [document.createElement("div"), document.createElement("div")];
+            document.body.append(live, whole);
+            for (let at = 1; at < text.length; at += 1)
+                getMarkdownView(live).showPartial(text.slice(0, at));
+            getMarkdownView(live).showFinal(text);
+            getMarkdownView(whole).showFinal(text);
+            const codes = [...whole.querySelectorAll("code")].map((code) => code.textContent);
+            return [live.innerHTML === whole.innerHTML, codes, whole.lastChild.textContent];
+        });
+    } finally {
+        Object.assign(window, { setTimeout, requestAnimationFrame });
+    }
+}"""
+
+
+def test_blocks_of_code_stand_in_a_block_of_markdown(page: Page, session: Session) -> None:
+    page.goto(f"/c/{session.pk}/")
+    nested, unclosed = page.evaluate(SAME_WHILE_IT_GROWS, [NESTED, UNCLOSED])
+    assert nested == [
+        True,
+        ["# Title\n\n```python\nprint(1)\n```\n\nWords\n"],
+        "After",
+    ]
+    assert unclosed == [True, ["# A\n```python\nx\n"], "and more"]
+
+
 def test_emphasis_stands_beside_chinese_japanese_and_korean_signs(
     page: Page, session: Session
 ) -> None:

@@ -7,6 +7,7 @@ import { cjkEmphasis } from "./cjk_emphasis.js";
 import { isVisible, updateParts } from "./markdown_parts.js";
 import { collectLabels, footnotes, isFootnoteLink } from "./footnotes.js";
 import { math, typesetMath } from "./math.js";
+import { nestedFences, opensMarkdown } from "./nested_fences.js";
 
 const TAGS =
   "a b blockquote br code del em h1 h2 h3 h4 h5 h6 hr i img kbd " +
@@ -32,6 +33,7 @@ const marked = new Marked(
   cjkEmphasis,
   math,
   footnotes,
+  nestedFences.extension,
 );
 
 // Show HTML in markdown as text, except for plain tags that format. The sanitizer runs afterwards.
@@ -143,7 +145,8 @@ export class MarkdownView {
     this.#text = text.replace(/\r\n?/g, "\n");
     // A link or a note that is defined at the end may be used at the beginning.
     const labels = collectLabels(this.#text);
-    if (labels.size || /^ {0,3}\[[^\]^][^\]]*\]:/m.test(this.#text)) this.#reset();
+    if (labels.size || /^ {0,3}\[[^\]^][^\]]*\]:/m.test(this.#text) || opensMarkdown(this.#text))
+      this.#reset();
     this.#labels = labels;
     this.#draw(true);
   }
@@ -170,6 +173,7 @@ export class MarkdownView {
     this.#root.dataset.shown = "";
     const openText = this.#text.slice(this.#frozenLength);
     footnotes.labels = this.#labels;
+    nestedFences.isFinal = done;
     const tokens = marked.lexer(openText);
     const blocks = tokens.filter(isVisible).map(createBlock);
     const renderQueue = [];
