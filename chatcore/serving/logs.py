@@ -35,7 +35,7 @@ def build_settings(form: str, level: str) -> dict[str, Any]:
             "mcp": {"level": "WARNING"},
             "django.request": {"level": "ERROR", "filters": ["probes"]},
             # chatcore.web.refused_forms says it with the names of this project's settings.
-            "django.security.DisallowedHost": {"handlers": [], "propagate": False},
+            "django.security.DisallowedHost": {"level": "CRITICAL"},
         },
     }
 
