@@ -1,5 +1,6 @@
 """Refuse query parameters that a route does not have, for all routes of /api/v1."""
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 from rest_framework import serializers
@@ -16,6 +17,7 @@ MAX_NAME_CHARS = 100  # that a refusal repeats
 UNKNOWN_DETAIL = "There is no such parameter."
 
 _names_by_handler: dict[tuple[type, str], frozenset[str]] = {}
+_lock = threading.Lock()
 
 
 class KnownParameters(BasePermission):
@@ -43,7 +45,10 @@ def list_parameter_names(view: "APIView", request: Request) -> frozenset[str]:
     method = "GET" if request.method == "HEAD" else str(request.method)
     key = (type(view), method)
     if key not in _names_by_handler:
-        _names_by_handler[key] = frozenset(_collect_names(view, request, method))
+        # drf-spectacular loads its extensions when they are first used. Two threads that do so at
+        # once may leave one of them without its class, for good.
+        with _lock:
+            _names_by_handler[key] = frozenset(_collect_names(view, request, method))
     return _names_by_handler[key]
 
 

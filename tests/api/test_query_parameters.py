@@ -1,12 +1,17 @@
 """Query parameters: those that a route documents, and no other."""
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from django.test import Client
-from rest_framework.test import APIClient
+from rest_framework.request import Request
+from rest_framework.test import APIClient, APIRequestFactory
 
 from chatcore.models import Session
+from chatcore.rest import query_params
 from tests.support.route_matrix import MATRIX
 
 pytestmark = pytest.mark.django_db
@@ -55,3 +60,24 @@ def test_those_of_the_document_are_taken(api: APIClient, session: Session) -> No
 
 def test_a_list_without_pages_has_no_limit(api: APIClient) -> None:
     assert api.get("/api/v1/policies?limit=3").status_code == 400
+
+
+def test_one_thread_at_a_time_asks_for_those_of_the_document(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    at_work = threading.Semaphore()
+    overlaps: list[bool] = []
+
+    def collect_names(*_: Any) -> set[str]:
+        overlaps.append(not at_work.acquire(blocking=False))
+        time.sleep(0.01)  # room for another thread
+        at_work.release()
+        return set()
+
+    monkeypatch.setattr(query_params, "_collect_names", collect_names)
+    monkeypatch.setattr(query_params, "_names_by_handler", {})
+    views = [type(f"View{number}", (), {})() for number in range(4)]
+    request = Request(APIRequestFactory().get("/api/v1/sessions"))
+    with ThreadPoolExecutor(len(views)) as threads:
+        list(threads.map(lambda view: query_params.list_parameter_names(view, request), views))
+    assert overlaps == [False] * len(views)
