@@ -92,7 +92,7 @@ class Child:
         os.close(writer)
 
     def look(self) -> str | None:
-        """Note whether it serves. Return what happened if it has ended or stays stopped."""
+        """Note whether it serves. Return how it ended, if it has."""
         if not self.is_ready:
             with suppress(BlockingIOError):
                 self.is_ready = bool(os.read(self._reader, 1))

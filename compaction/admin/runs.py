@@ -28,6 +28,7 @@ from compaction.core.state import render_state
 from compaction.models import OPEN_STATUSES, CompactionRun, ModelCall
 from compaction.runs import allowance, cancellation, engine, queue
 from compaction.summaries import state as summary_state
+from compaction.worker import tasks
 
 Status = CompactionRun.Status
 # The acts with a button on the page, with the runs that have it.
@@ -502,7 +503,7 @@ def _cancel(run: CompactionRun) -> None:
 def _requeue(run: CompactionRun) -> None:
     if run.status not in OPEN_STATUSES:
         raise NotPossible(f"The run is {run.status}; retry it instead.")
-    if not engine.send_to_queue(run.pk):
+    if not tasks.send_run(run.pk):
         raise NotPossible("The queue cannot be reached now.")
 
 

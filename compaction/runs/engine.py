@@ -317,8 +317,3 @@ def resend_waiting_runs() -> int:
 def _send_oldest(runs: QuerySet[CompactionRun]) -> int:
     run_ids = list(runs.order_by("created_at").values_list("pk", flat=True)[:RESENT_RUNS])
     return sum(tasks.send_run(run_id) for run_id in run_ids)
-
-
-def send_to_queue(run_id: UUID) -> bool:
-    """Notify the queue of an open run once more. Return False when it cannot be reached."""
-    return tasks.send_run(run_id)

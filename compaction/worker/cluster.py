@@ -55,7 +55,6 @@ MAX_RESTART_DELAY = 3
 
 STUCK_STATES = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
 PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>
-# One pool of connections cannot be used on both sides of a fork, and neither can a connection.
 fork_context = get_context("fork")
 
 
@@ -132,7 +131,7 @@ class ClusterKeeper:
                 stuck_since = {pid: stuck_since.get(pid, now) for pid in stuck_pids}
                 if any(now - since >= self.patience / 3 for since in stuck_since.values()):
                     return f"process {min(stuck_since)} is stopped, or dead and nobody noticed"
-                if attempt(self._is_turn_ignored, now).result:
+                if attempt(self._check_next_run, now).result:
                     return f"nobody took compaction run {self._waiting_run}"
             # The lease of a run ends while its worker is stopped; that worker is not dead.
             if now >= next_sweep and not stuck_since:
@@ -140,8 +139,11 @@ class ClusterKeeper:
                 self._sweep(now)
         return None
 
-    def _is_turn_ignored(self, now: float) -> bool:
-        """Return True if a worker is free, and nobody has claimed the next run for too long."""
+    def _check_next_run(self, now: float) -> bool:
+        """Return True if a worker is free, and nobody has claimed the next run for too long.
+
+        Before that, send another message: the first may have been lost.
+        """
         run = leases.find_next_run()
         if run is None or run_locks.count_locks() >= self.workers:
             self._waiting_run = None
@@ -150,7 +152,7 @@ class ClusterKeeper:
             self._waiting_run, self._waiting_since = run.pk, now
         waited = now - self._waiting_since
         if self.patience / 3 <= waited < self.patience:
-            wake_workers(run.pk)  # its message may have been lost
+            wake_workers(run.pk)
         return waited >= self.patience
 
     def _sweep(self, now: float) -> None:

@@ -16,10 +16,10 @@ ENDS = ("turn.completed", "turn.failed", "turn.cancelled")
 
 
 @contextlib.contextmanager
-def open_api(product: ServedProduct, url: str = "") -> Iterator[httpx2.Client]:
-    """Open the API at the product's address, or at the one of a process of it."""
+def open_api(product: ServedProduct) -> Iterator[httpx2.Client]:
+    """Open the API at the product's address."""
     headers = {"Authorization": f"Bearer {product.token}"}
-    base_url = f"{url or product.url}/api/v1"
+    base_url = f"{product.url}/api/v1"
     with httpx2.Client(base_url=base_url, headers=headers, timeout=PATIENCE_SECONDS) as api:
         yield api
 
