@@ -1,8 +1,5 @@
 """Empty the test database quickly after a test that commits, name it, and watch its locks."""
 
-import concurrent.futures.thread
-import selectors
-import sys
 import threading
 from urllib.parse import quote
 from weakref import WeakSet
@@ -18,9 +15,6 @@ from tests.support.waiting import wait_until
 # Django writes these tables once, when it migrates, and no test changes them.
 MIGRATION_TABLES = {"django_migrations", "django_content_type", "auth_permission"}
 
-# Where a thread stands that waits for work.
-_WAITING_FILES = {threading.__file__, concurrent.futures.thread.__file__, selectors.__file__}
-
 _open_connections: WeakSet[BaseDatabaseWrapper] = WeakSet()
 
 
@@ -30,21 +24,28 @@ def _note_connection(connection: BaseDatabaseWrapper, **_: object) -> None:
 
 
 def close_kept_connections() -> None:
-    """Close the connections that idle threads keep, and that of this thread.
+    """Close the connection of this thread, and let each other thread close its own before its use.
 
-    A thread at work closes its own when it has done with it: to close it under a statement that
-    runs ends the process.
+    To close one under a statement that runs in another thread ends the process.
     """
-    frames = sys._current_frames()
+    threads = {thread.ident for thread in threading.enumerate()}
     for open_connection in list(_open_connections):
         thread: int = open_connection._thread_ident  # type: ignore[attr-defined]
-        frame, is_own = frames.get(thread), thread == threading.get_ident()
-        if is_own or frame is None or frame.f_code.co_filename in _WAITING_FILES:
+        if thread == threading.get_ident() or thread not in threads:
             open_connection.inc_thread_sharing()
             open_connection.close()
             open_connection.dec_thread_sharing()
         else:
-            open_connection.close_at = 0
+            _close_before_use(open_connection)
+
+
+def _close_before_use(connection: BaseDatabaseWrapper) -> None:
+    def close_once() -> None:
+        if not connection.in_atomic_block:
+            vars(connection).pop("close_if_health_check_failed", None)
+            connection.close()
+
+    connection.close_if_health_check_failed = close_once  # type: ignore[method-assign]
 
 
 def use_fast_flush() -> None:
