@@ -14,7 +14,6 @@ from compaction.backends.base import Backend, ContextStore, SessionFactsSource
 from compaction.backends.calls import SummaryCaller
 from compaction.backends.messages import MessageSource
 from compaction.backends.registry import import_backend
-from compaction.backends.simple import SimpleBackend
 from compaction.core.knobs import PolicyError
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy
@@ -57,7 +56,7 @@ def _check_methods(path: str, backend: type) -> list[CheckMessage]:
     return [
         Error(
             f'COMPACTION["BACKEND"] names {path}, which has no {names}.',
-            hint="compaction/backends/base.py says what each method does; SimpleBackend has most.",
+            hint="compaction/backends/base.py says what each method does.",
             id="compaction.E006",
         )
     ]
@@ -96,8 +95,7 @@ def check_session_model(**_: object) -> list[CheckMessage]:
     key = model._meta.pk
     problems = [] if isinstance(key, UUIDField) else ["its primary key must be a UUIDField"]
     names = {field.name for field in model._meta.get_fields()}
-    wanted_names = {"context_version"} | ({"context"} if _is_backend_simple() else set())
-    problems += [f"it needs a field {name!r}" for name in sorted(wanted_names - names)]
+    problems += [] if "context_version" in names else ["it needs a field 'context_version'"]
     return [
         Error(
             f'COMPACTION["SESSION_MODEL"] is "{label}": {problem}.',
@@ -106,13 +104,6 @@ def check_session_model(**_: object) -> list[CheckMessage]:
         )
         for problem in problems
     ]
-
-
-def _is_backend_simple() -> bool:
-    path = settings.COMPACTION.get("BACKEND")
-    if not path or check_backend():
-        return False
-    return issubclass(import_backend(path), SimpleBackend)
 
 
 @register(Tags.compatibility)

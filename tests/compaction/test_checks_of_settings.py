@@ -11,9 +11,6 @@ from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.test import override_settings
 
-from compaction.backends.simple import SimpleBackend
-from compaction.checks import REQUIRED_METHODS
-
 GOOD = dict(settings.COMPACTION)
 
 
@@ -69,11 +66,6 @@ def test_without_a_session_model_the_app_is_not_loaded_and_says_why(
         ({"BACKEND": "talks.backend.Talks"}, "E001", "No module named 'talks'"),
         ({"BACKEND": "compaction.apps.Talks"}, "E001", "Talks"),
         ({"BACKEND": "compaction.apps.Compaction"}, "E006", "load_session_facts()"),
-        (
-            {"BACKEND": "compaction.backends.simple.SimpleBackend"},
-            "E006",
-            "has no call_summary_model(), describe_session(), load_messages().",
-        ),
         ({"POLICY": ...}, "E002", 'COMPACTION["POLICY"] must be the name of a policy.'),
         ({"POLICY": 1}, "E002", 'COMPACTION["POLICY"] must be the name of a policy.'),
         ({"SESSION_MODEL": "talks.Talk"}, "E005", 'is "talks.Talk", and no installed app'),
@@ -90,14 +82,6 @@ def test_a_wrong_name_or_value_is_named(changes: dict[str, Any], name: str, word
     messages = find_messages(changes)
     assert name in {found for found, _ in messages}, messages
     assert any(words in text for found, text in messages if found == name), messages
-
-
-def test_the_base_class_for_small_hosts_has_all_but_its_three_methods() -> None:
-    missing = [
-        name for name in REQUIRED_METHODS if not callable(getattr(SimpleBackend, name, None))
-    ]
-    assert missing == []
-    assert len(SimpleBackend.__abstractmethods__) == 3
 
 
 def test_a_host_without_the_queue_is_warned_that_nothing_starts_by_itself() -> None:
