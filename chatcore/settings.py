@@ -373,11 +373,6 @@ LOCAL_MODEL: dict[str, Any] = {
 }
 
 COMPACTION: dict[str, Any] = {
-    "BACKEND": "compaction.backends.chatcore.backend.ChatcoreBackend",
-    # The model of conversations, whose primary key is a UUID. Like AUTH_USER_MODEL, it cannot
-    # change after the first migration.
-    "SESSION_MODEL": "chatcore.Session",
-    "ADMIN_CLASS": "chatcore.admin.base.ChatcoreAdmin",
     "POLICY": read_text("CHATCORE_POLICY", "oneclaw"),
     # Whether compaction starts by itself; messages are stored in any case. The two switches are
     # NeuroLink's (docs/origins.md#neurolink).

@@ -1,73 +1,28 @@
 """System checks of the setting COMPACTION and of the stored policies."""
 
-from collections.abc import Sequence
-from inspect import isfunction
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.apps import apps
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import DatabaseError
-from django.db.models import UUIDField
 
-from compaction import policies, project_settings
-from compaction.backends.base import Backend, ContextStore, SessionFactsSource
-from compaction.backends.calls import SummaryCaller
-from compaction.backends.messages import MessageSource
-from compaction.backends.registry import import_backend
+from compaction import policies
 from compaction.core.knobs import PolicyError
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy
 
-# What runs need. Only a host whose requests are guarded as well also needs a RequestEditor.
-PROTOCOLS = (SessionFactsSource, ContextStore, SummaryCaller, MessageSource, Backend)
-REQUIRED_METHODS = tuple(
-    name
-    for protocol in PROTOCOLS
-    for name, value in vars(protocol).items()
-    if isfunction(value) and not name.startswith("_")
-)
-
-
-@register(Tags.compatibility)
-def check_backend(**_: object) -> list[CheckMessage]:
-    """Report a backend that cannot be imported."""
-    path = settings.COMPACTION.get("BACKEND")
-    if not path or not isinstance(path, str):
-        return [
-            Error(
-                'COMPACTION["BACKEND"] is missing; it must be the dotted path of a class.',
-                hint=project_settings.GUIDE,
-                id="compaction.E001",
-            )
-        ]
-    try:
-        backend = import_backend(path)
-    except ImportError as error:
-        return [Error(f'COMPACTION["BACKEND"] cannot be imported: {error}', id="compaction.E001")]
-    return _check_methods(path, backend)
-
-
-def _check_methods(path: str, backend: type) -> list[CheckMessage]:
-    missing = [name for name in REQUIRED_METHODS if not callable(getattr(backend, name, None))]
-    missing += getattr(backend, "__abstractmethods__", ())
-    if not missing:
-        return []
-    names = ", ".join(f"{name}()" for name in sorted(missing))
-    return [
-        Error(
-            f'COMPACTION["BACKEND"] names {path}, which has no {names}.',
-            hint="compaction/backends/base.py says what each method does.",
-            id="compaction.E006",
-        )
-    ]
+PERIODS = ("CALL_DAYS", "RUN_DAYS")
+NAMES = ("POLICY", "AUTOMATIC", "THRESHOLD", "SUMMARY_MODEL", *PERIODS)
 
 
 @register(Tags.compatibility)
 def check_values(**_: object) -> list[CheckMessage]:
     """Report wrong values and unknown names in COMPACTION, and a worker that is not installed."""
-    messages = project_settings.list_value_errors()
-    is_automatic = settings.COMPACTION.get("AUTOMATIC", True)
-    if is_automatic and not apps.is_installed("django_q"):
+    values: Mapping[str, Any] = settings.COMPACTION
+    messages = [*_check_types(values), *_check_names(values)]
+    if values.get("AUTOMATIC", True) and not apps.is_installed("django_q"):
         messages.append(
             Warning(
                 "Compaction starts by itself, but its worker is not installed.",
@@ -76,34 +31,6 @@ def check_values(**_: object) -> list[CheckMessage]:
             )
         )
     return messages
-
-
-@register(Tags.models)
-def check_session_model(**_: object) -> list[CheckMessage]:
-    """Report a model of conversations that does not exist, or that cannot be one."""
-    label = settings.COMPACTION["SESSION_MODEL"]
-    try:
-        model = apps.get_model(label)
-    except (LookupError, ValueError):
-        return [
-            Error(
-                f'COMPACTION["SESSION_MODEL"] is "{label}", and no installed app has such a model.',
-                hint="Its app must be in INSTALLED_APPS.",
-                id="compaction.E005",
-            )
-        ]
-    key = model._meta.pk
-    problems = [] if isinstance(key, UUIDField) else ["its primary key must be a UUIDField"]
-    names = {field.name for field in model._meta.get_fields()}
-    problems += [] if "context_version" in names else ["it needs a field 'context_version'"]
-    return [
-        Error(
-            f'COMPACTION["SESSION_MODEL"] is "{label}": {problem}.',
-            hint=project_settings.GUIDE,
-            id="compaction.E008",
-        )
-        for problem in problems
-    ]
 
 
 @register(Tags.compatibility)
@@ -155,3 +82,45 @@ def _check_policy_rows() -> list[CheckMessage]:
                 )
             )
     return warnings
+
+
+def _check_types(values: Mapping[str, Any]) -> list[CheckMessage]:
+    sentences = []
+    if not isinstance(values.get("AUTOMATIC", True), bool):
+        sentences.append('COMPACTION["AUTOMATIC"] must be True or False.')
+    if not _is_threshold(values.get("THRESHOLD")):
+        sentences.append(
+            'COMPACTION["THRESHOLD"] must be None, a share as 0.8, or a number of tokens.'
+        )
+    if not isinstance(values.get("SUMMARY_MODEL", ""), str):
+        sentences.append('COMPACTION["SUMMARY_MODEL"] must be the name of a model, or empty.')
+    sentences += [
+        f'COMPACTION["{name}"] must be a number of days; 0 is for good.'
+        for name in PERIODS
+        if not _is_period(values.get(name, 0))
+    ]
+    return [Error(sentence, id="compaction.E007") for sentence in sentences]
+
+
+def _is_threshold(threshold: object) -> bool:
+    if threshold is None:
+        return True
+    if isinstance(threshold, float):
+        return 0 < threshold <= 1
+    return isinstance(threshold, int) and not isinstance(threshold, bool) and threshold > 0
+
+
+def _is_period(days: object) -> bool:
+    return isinstance(days, int) and not isinstance(days, bool) and days >= 0
+
+
+def _check_names(values: Mapping[str, Any]) -> list[CheckMessage]:
+    return [
+        Warning(
+            f'COMPACTION["{name}"] is no setting of compaction.',
+            hint=f"There are {', '.join(NAMES)}.",
+            id="compaction.W002",
+        )
+        for name in values
+        if name not in NAMES
+    ]

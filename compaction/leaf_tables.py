@@ -1,6 +1,5 @@
 """The tables of leaves: what was written of spans, and which summaries are made of it."""
 
-from django.conf import settings
 from django.db import models
 from django.utils import timezone
 
@@ -15,7 +14,7 @@ class SummaryLeaf(models.Model):
 
     # Without an index of its own: that of (session, last_seq) begins with it.
     session = models.ForeignKey(
-        settings.COMPACTION["SESSION_MODEL"],
+        "chatcore.Session",
         on_delete=models.CASCADE,
         related_name="+",
         db_index=False,
@@ -54,7 +53,7 @@ class LeafComposition(models.Model):
     """
 
     session = models.ForeignKey(
-        settings.COMPACTION["SESSION_MODEL"],
+        "chatcore.Session",
         on_delete=models.CASCADE,
         related_name="+",
         db_index=False,

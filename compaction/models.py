@@ -39,7 +39,7 @@ class CompactionRun(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     # Runs are deleted with their session, because summaries repeat what was written in it.
     session = models.ForeignKey(
-        settings.COMPACTION["SESSION_MODEL"],
+        "chatcore.Session",
         on_delete=models.CASCADE,
         related_name="+",
         db_index=False,
@@ -222,7 +222,7 @@ class SessionState(models.Model):
     """
 
     session = models.OneToOneField(
-        settings.COMPACTION["SESSION_MODEL"],
+        "chatcore.Session",
         on_delete=models.CASCADE,
         related_name="+",
         primary_key=True,
@@ -281,7 +281,7 @@ class WorkingState(models.Model):
     """What a conversation is about: structured state and memory, updated by summaries."""
 
     session = models.OneToOneField(
-        settings.COMPACTION["SESSION_MODEL"],
+        "chatcore.Session",
         on_delete=models.CASCADE,
         related_name="+",
         primary_key=True,
@@ -315,7 +315,7 @@ class LedgerLine(models.Model):
 
     # Without an index of its own: that of (session, seq) begins with it.
     session = models.ForeignKey(
-        settings.COMPACTION["SESSION_MODEL"],
+        "chatcore.Session",
         on_delete=models.CASCADE,
         related_name="+",
         db_index=False,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack
 from uuid import UUID
 
-from compaction.backends import registry as backend_registry
+from chatcore.providers import overflow
 from compaction.core.budget_check import (
     BudgetCheck,
     check_context_budget,
@@ -21,6 +21,8 @@ from compaction.core.policy import STAGES, Policy
 from compaction.core.transcript import TranscriptEntry
 from compaction.models import CompactionRun
 from compaction.runs import engine, queue
+from compaction.sessions.facts import load_session_facts
+from compaction.sessions.transcripts import load_transcript
 from compaction.sizing import request_size, session_context
 from compaction.sizing.session_context import SessionContext
 
@@ -177,12 +179,12 @@ def is_context_overflow_error(error: object) -> bool:
     The error is an exception, a text, or a mapping as a provider sends it. (NeuroLink, Error
     Detection)
     """
-    return backend_registry.get_backend().name_overflow(error) is not None
+    return overflow.name_overflow(error) is not None
 
 
 def get_context_overflow_provider(error: object) -> str | None:
     """Return the provider in whose words an error says so, or None."""
-    return backend_registry.get_backend().name_overflow(error) or None
+    return overflow.name_overflow(error) or None
 
 
 def _load_nonempty_context(
@@ -243,9 +245,8 @@ def _switch_stages(stages: Sequence[str], switches: Mapping[str, bool]) -> list[
 
 
 def _build_result(run: CompactionRun) -> CompactionResult:
-    backend = backend_registry.get_backend()
-    facts = backend.load_session_facts(run.session_id)
-    transcript = backend.load_transcript(facts) if facts else None
+    facts = load_session_facts(run.session_id)
+    transcript = load_transcript(facts) if facts else None
     tokens_before = run.tokens_before or 0
     tokens_after = run.tokens_after or 0
     return CompactionResult(

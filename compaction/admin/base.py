@@ -1,20 +1,13 @@
-"""What the admin pages of compaction are made of: the class that the project names."""
+"""What the admin pages of compaction are made of."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest
-from django.utils.module_loading import import_string
 
-if TYPE_CHECKING:
-    from django.contrib.admin import ModelAdmin
-else:
-    ModelAdmin = import_string(
-        settings.COMPACTION.get("ADMIN_CLASS", "django.contrib.admin.ModelAdmin")
-    )
+from chatcore.admin.base import ChatcoreAdmin
 
 
-class UnaddableAdmin(ModelAdmin):
+class UnaddableAdmin(ChatcoreAdmin):
     """A page of rows that runs write; what of them may be edited, somebody may correct."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:

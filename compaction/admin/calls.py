@@ -15,8 +15,8 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from compaction.backends import registry as backend_registry
 from compaction.models import CompactionRun, ModelCall
+from compaction.sessions.records import name_session, note_act
 
 MAX_CALLS = 500  # that the tree shows
 KINDS = {
@@ -49,10 +49,10 @@ def show_call(page: ModelAdmin, request: HttpRequest, run_id: UUID, number: int)
     if not (page.has_view_permission(request) and may_see):
         raise PermissionDenied
     call = get_object_or_404(ModelCall.objects.select_related("run"), run=run_id, number=number)
-    label = backend_registry.get_backend().name_session(call.run.session_id)
+    label = name_session(call.run.session_id)
     if label is not None and label.owner_id != request.user.pk:
         detail = f"call {number} of run {run_id}"
-        backend_registry.get_backend().note_act("content.read", call.run.session_id, detail=detail)
+        note_act("content.read", call.run.session_id, detail=detail)
     context = page.admin_site.each_context(request) | {
         "title": f"Call {number}",
         "call": call,

@@ -6,7 +6,7 @@ from itertools import pairwise
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from compaction.backends.operators import TurnSize
+from compaction.sessions.records import TurnSize
 
 WIDTH, HEIGHT = 960, 220
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 14, 24

@@ -5,7 +5,6 @@ from uuid import UUID
 
 from django import forms
 from django.apps import apps
-from django.conf import settings
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
@@ -14,7 +13,7 @@ from django.urls import path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from compaction.admin.base import ModelAdmin
+from chatcore.admin.base import ChatcoreAdmin
 from compaction.admin.policy_form import (
     STAGES_FIELD,
     PolicyForm,
@@ -23,10 +22,10 @@ from compaction.admin.policy_form import (
     read_overrides,
 )
 from compaction.admin.timeline import REFUSALS
-from compaction.backends import registry as backend_registry
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy
 from compaction.runs import engine
+from compaction.sessions.records import name_session, note_act
 
 TRIAL_RIGHT = "compaction.change_compactionrun"
 MAX_SESSIONS = 30  # that are proposed for a trial, the newest
@@ -34,7 +33,7 @@ MAX_NAMED = 6  # knobs in the list
 
 
 @admin.register(CompactionPolicy)
-class CompactionPolicyAdmin(ModelAdmin):
+class CompactionPolicyAdmin(ChatcoreAdmin):
     """A preset with other values for some knobs, under a name of its own."""
 
     form = PolicyForm
@@ -95,7 +94,7 @@ class CompactionPolicyAdmin(ModelAdmin):
     @admin.display(description="try it on a session")
     def trial(self, policy: CompactionPolicy) -> SafeString:
         """Return a button that shows what a run with these values would do; nothing is saved."""
-        model = apps.get_model(settings.COMPACTION["SESSION_MODEL"])
+        model = apps.get_model("chatcore.Session")
         sessions = model._default_manager.all()[:MAX_SESSIONS]
         return format_html(
             '<div class="run-buttons"><input name="try_session" list="try-sessions"'
@@ -122,11 +121,11 @@ class CompactionPolicyAdmin(ModelAdmin):
         if base not in PRESETS:
             complaints.append("Choose a base first.")
         if session_id is not None:
-            label = backend_registry.get_backend().name_session(session_id)
+            label = name_session(session_id)
         if label is None:
             complaints.append("There is no such session. Its number is in the address of its page.")
         if not complaints and session_id is not None:
-            backend_registry.get_backend().note_act("admin.policy_tried", session_id)
+            note_act("admin.policy_tried", session_id)
             try:
                 run = engine.preview_run(session_id, policy=base, overrides=overrides)
             except REFUSALS as error:

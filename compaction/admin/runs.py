@@ -4,29 +4,27 @@ On the page of a run, its buttons send the acts as the list would, so rights and
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar, Unpack
 from uuid import UUID
 
-from django.apps import apps
-from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import NoReverseMatch, path, reverse
+from django.urls import path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from chatcore.admin.base import ChatcoreAdmin
+from chatcore.sessions import verification
 from compaction import policies
 from compaction.admin import calls, timeline
-from compaction.admin.base import ModelAdmin
 from compaction.admin.differences import render_difference
 from compaction.admin.rendering import render_preformatted, render_table
-from compaction.backends import registry as backend_registry
 from compaction.core.state import render_state
 from compaction.models import OPEN_STATUSES, CompactionRun, ModelCall
 from compaction.runs import allowance, cancellation, engine, queue
+from compaction.sessions.records import name_session
 from compaction.summaries import state as summary_state
 from compaction.worker import tasks
 
@@ -83,7 +81,7 @@ class NotPossible(Exception):
 
 
 @admin.register(CompactionRun)
-class CompactionRunAdmin(ModelAdmin):
+class CompactionRunAdmin(ChatcoreAdmin):
     """A record of a run. It can be read, retried and rewound, but never edited."""
 
     content_fields = (
@@ -285,18 +283,17 @@ class CompactionRunAdmin(ModelAdmin):
     @admin.display(description="session")
     def session_link(self, run: CompactionRun) -> SafeString:
         """Return the session's name and owner, with links to all that is stored of it."""
-        label = backend_registry.get_backend().name_session(run.session_id)
-        model = apps.get_model(settings.COMPACTION["SESSION_MODEL"])
-        name = f"admin:{model._meta.app_label}_{model._meta.model_name}_change"
-        links = [(reverse("admin:compaction_session_timeline", args=[run.session_id]), "Timeline")]
-        with suppress(NoReverseMatch):  # a host need not show its conversations in the admin
-            links.append((reverse(name, args=[run.session_id]), "Session"))
-        if label and label.chat_url:
+        label = name_session(run.session_id)
+        links = [
+            (reverse("admin:compaction_session_timeline", args=[run.session_id]), "Timeline"),
+            (reverse("admin:chatcore_session_change", args=[run.session_id]), "Session"),
+        ]
+        if label:
             links.append((label.chat_url, "Chat"))
         return format_html(
             "{}{} · {}",
             label.title if label else run.session_id,
-            f" ({label.owner})" if label and label.owner else "",
+            f" ({label.owner})" if label else "",
             format_html_join(" · ", '<a href="{}">{}</a>', links),
         )
 
@@ -323,7 +320,7 @@ class CompactionRunAdmin(ModelAdmin):
         """Return what the run's calls cost, in the currency of the prices."""
         if run.cost is None:
             return "unknown" if run.provider_calls else "nothing"
-        label = backend_registry.get_backend().name_session(run.session_id)
+        label = name_session(run.session_id)
         return f"{run.cost} {label.currency if label else ''}".strip()
 
     @admin.display(description="timeline")
@@ -360,10 +357,7 @@ class CompactionRunAdmin(ModelAdmin):
         boundary_seq = run.boundary_after or run.boundary_before
         if not boundary_seq:
             return "no message is replaced by a summary"
-        try:
-            url = reverse("admin:chatcore_message_changelist")
-        except NoReverseMatch:  # another host
-            return f"messages before {boundary_seq}"
+        url = reverse("admin:chatcore_message_changelist")
         return format_html(
             '<a href="{}?session__id__exact={}&seq__lt={}">messages before {}</a>',
             url,
@@ -450,7 +444,7 @@ class CompactionRunAdmin(ModelAdmin):
     def verify(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> Any:
         """Check every invariant of the runs' sessions, and show what does not hold."""
         for run in runs:
-            violations = backend_registry.get_backend().find_violations(run.session_id)
+            violations = verification.check_session(run.session_id)
             report = " ".join(violations) or "everything holds."
             self.message_user(
                 request,

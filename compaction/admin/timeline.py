@@ -6,7 +6,6 @@ from itertools import zip_longest
 from uuid import UUID
 
 from django.apps import apps
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin import ModelAdmin
 from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
@@ -18,14 +17,23 @@ from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from django.utils.safestring import SafeString
 
+from chatcore.context import revisions
+from chatcore.sessions import changes
+from chatcore.spending.budgets import BudgetSpent
 from compaction import policies
 from compaction.admin.chart import draw_sizes
 from compaction.admin.differences import render_difference
-from compaction.backends import registry as backend_registry
-from compaction.backends.operators import ContextStep
 from compaction.core.knobs import PolicyError
 from compaction.models import CompactionRun, LedgerLine
 from compaction.runs import allowance, engine, history, queue
+from compaction.sessions.facts import load_session_facts
+from compaction.sessions.records import (
+    ContextStep,
+    load_context_steps,
+    load_turn_sizes,
+    name_session,
+    note_act,
+)
 from compaction.sizing import session_context
 
 PAGE_SIZE = 20  # entries of the timeline
@@ -35,7 +43,7 @@ REFUSALS = (
     session_context.NoSuchSession,
     queue.RunConflict,
     allowance.TooManyRuns,
-    allowance.BudgetSpent,
+    BudgetSpent,
     policies.UnknownPolicy,
     PolicyError,
     history.NothingToMove,
@@ -56,8 +64,7 @@ def show_timeline(page: ModelAdmin, request: HttpRequest, session_id: UUID) -> H
     """Show a page of the timeline, or do what a button of it asks for."""
     if not page.has_view_permission(request):
         raise PermissionDenied
-    backend = backend_registry.get_backend()
-    label = backend.name_session(session_id)
+    label = name_session(session_id)
     context = session_context.load_session_context(session_id)
     if label is None or context is None:
         raise Http404
@@ -69,10 +76,8 @@ def show_timeline(page: ModelAdmin, request: HttpRequest, session_id: UUID) -> H
         _act(request, session_id)
         return HttpResponseRedirect(reverse("admin:compaction_session_timeline", args=[session_id]))
     if may_see and label.owner_id != request.user.pk:
-        backend.note_act("content.read", session_id, detail="timeline")
-    sizes = backend.load_turn_sizes(
-        session_id, before_seq=_read_number(request, "seq"), limit=CHART_TURNS
-    )
+        note_act("content.read", session_id, detail="timeline")
+    sizes = load_turn_sizes(session_id, before_seq=_read_number(request, "seq"), limit=CHART_TURNS)
     entries = _list_entries(session_id, _read_time(request), with_texts=may_see)
     answer: HttpResponse = TemplateResponse(
         request,
@@ -105,7 +110,7 @@ def show_timeline(page: ModelAdmin, request: HttpRequest, session_id: UUID) -> H
 
 def _find_session(page: ModelAdmin, session_id: UUID) -> Model | None:
     """Return the session's row, where the site has a page of it."""
-    model = apps.get_model(settings.COMPACTION["SESSION_MODEL"])
+    model = apps.get_model("chatcore.Session")
     if not page.admin_site.is_registered(model):
         return None
     return model._default_manager.filter(pk=session_id).first()
@@ -113,9 +118,7 @@ def _find_session(page: ModelAdmin, session_id: UUID) -> Model | None:
 
 def _list_entries(session_id: UUID, before: datetime | None, *, with_texts: bool) -> list[Entry]:
     """Return versions and other runs, the newest first; no more is read than is shown."""
-    steps = backend_registry.get_backend().load_context_steps(
-        session_id, before=before, limit=PAGE_SIZE + 1
-    )
+    steps = load_context_steps(session_id, before=before, limit=PAGE_SIZE + 1)
     runs = CompactionRun.objects.filter(session_id=session_id).defer(
         "summary_before", "summary_after", "policy_snapshot", "edits", "targets", "state_after"
     )
@@ -169,7 +172,7 @@ def _act(request: HttpRequest, session_id: UUID) -> None:
     if name not in ACTS:
         messages.error(request, "There is no such act.")
         return
-    backend_registry.get_backend().note_act(f"admin.{name}", session_id)
+    note_act(f"admin.{name}", session_id)
     try:
         text = ACTS[name](request, session_id)
     except REFUSALS as error:
@@ -197,21 +200,19 @@ def _rewind(request: HttpRequest, session_id: UUID) -> str:
 
 def _edit(request: HttpRequest, session_id: UUID) -> str:
     text = request.POST.get("summary", "").replace("\r\n", "\n").replace("\0", "").strip()
-    backend = backend_registry.get_backend()
-    facts = backend.load_session_facts(session_id)
+    facts = load_session_facts(session_id)
     if facts is None or facts.summary is None or not text:
         return "Nothing was changed: a summary is edited, and not begun or emptied, here."
     with transaction.atomic():
-        version = backend.reword_summary(session_id, text)
-        backend.announce_context_change(session_id, version)
+        version = revisions.reword_summary(session_id, summary=text).version
+        changes.announce_context_change(session_id, version)
     return f"The summary is edited; that is version {version}."
 
 
 def _clear(request: HttpRequest, session_id: UUID) -> str:
-    backend = backend_registry.get_backend()
     with transaction.atomic():
-        version = backend.reset_context(session_id)
-        backend.announce_context_change(session_id, version)
+        version = revisions.reset_context(session_id).version
+        changes.announce_context_change(session_id, version)
     return "The whole history is sent again."
 
 

@@ -9,12 +9,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chatcore.context.history import load_history
 from chatcore.rest import conditions
 from chatcore.rest.problems import Problem
 from compaction.api.session_scope import SessionScopedView, get_owned_session_id
-from compaction.backends import registry as backend_registry
-from compaction.backends.base import StaleTranscript
 from compaction.runs import history
+from compaction.sessions.facts import load_session_facts
+from compaction.sessions.transcripts import StaleTranscript
 from compaction.sizing.session_context import NoSuchSession
 
 
@@ -93,7 +94,7 @@ class RedoView(_MoveView):
 
 
 def _describe_history(session_id: UUID) -> Response:
-    context_history = backend_registry.get_backend().load_history(session_id)
+    context_history = load_history(session_id)
     version = _load_version(session_id)
     description = {
         "context_version": version,
@@ -109,7 +110,7 @@ def _describe_history(session_id: UUID) -> Response:
 
 def _load_version(session_id: UUID) -> int:
     """Return the current version of the session's context. Raises NoSuchSession."""
-    facts = backend_registry.get_backend().load_session_facts(session_id)
+    facts = load_session_facts(session_id)
     if facts is None:
         raise NoSuchSession(str(session_id))
     return facts.version

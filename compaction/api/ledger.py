@@ -18,15 +18,16 @@ from chatcore.rest.fields import (
     StrictTextField,
 )
 from chatcore.rest.problems import InvalidFieldError
+from chatcore.sessions.holds import refuse_lost_text
 from compaction.api.session_scope import (
     SessionScopedView,
     get_owned_session_id,
     load_owned_context,
 )
-from compaction.backends import registry as backend_registry
 from compaction.core.ledger.lines import LINE_CHARS
 from compaction.ledger import changes, rule_store, store
 from compaction.models import LedgerLine
+from compaction.sessions.source_messages import find_message_seq, map_message_ids
 
 NO_LEDGER_DETAIL = "The session's policy has no ledger."
 
@@ -200,7 +201,7 @@ class LedgerLineView(SessionScopedView):
         return Response(status=204)
 
     def _refuse_lost_words(self, line: LedgerLine, text: str) -> None:
-        backend_registry.get_backend().refuse_lost_words(self.request.user.pk, line.text, text)
+        refuse_lost_text(self.request.user.pk, line.text, text)
 
     def _check_unchanged(self, line: LedgerLine) -> None:
         if conditions.has_condition(self.request):
@@ -227,7 +228,7 @@ def _filter_lines(
 
 
 def _find_seq(session_id: UUID, message_id: int) -> int:
-    seq = backend_registry.get_backend().find_message_seq(session_id, message_id)
+    seq = find_message_seq(session_id, message_id)
     if seq is None:
         raise InvalidFieldError("message", "The session has no such message.")
     return seq
@@ -236,7 +237,7 @@ def _find_seq(session_id: UUID, message_id: int) -> int:
 def serialize_lines(session_id: UUID, lines: list[LedgerLine]) -> list[dict[str, Any]]:
     """Return lines as REST shows them."""
     seqs = {line.seq for line in lines if line.seq is not None}
-    message_ids = backend_registry.get_backend().map_message_ids(session_id, seqs)
+    message_ids = map_message_ids(session_id, seqs)
     context = {"message_ids": message_ids, "rule_ids": rule_store.map_rule_ids(lines)}
     serializer = LedgerLineSerializer(lines, many=True, context=context)
     rows: list[dict[str, Any]] = list(serializer.data)

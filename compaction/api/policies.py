@@ -9,8 +9,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chatcore.rest.pagination import build_single_page
+from chatcore.rights.policies import select_policies
 from compaction import policies
-from compaction.backends.registry import get_backend
 
 
 class PolicySerializer(serializers.Serializer[Any]):
@@ -35,6 +35,6 @@ class PolicyListView(APIView):
     def get(self, request: Request) -> Response:
         """Return every policy that the user's sessions may name, with all its knobs."""
         stored_policies = policies.list_policies()
-        names = get_backend().select_policies(request.user, list(stored_policies))
+        names = select_policies(request.user.pk, list(stored_policies))
         rows = [{"name": name, "knobs": stored_policies[name].to_dict()} for name in names]
         return build_single_page(rows)

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from chatcore.rest import conditions
 from chatcore.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField, body_rules
 from chatcore.rest.problems import InvalidFieldError
-from compaction.backends import registry
+from chatcore.sessions.holds import refuse_lost_text
 from compaction.core.ledger.lines import LINE_CHARS
 from compaction.ledger import rules
 from compaction.ledger.changes import NoSuchLine
@@ -153,7 +153,7 @@ class RuleView(GenericAPIView[StandingRule]):
         return Response(status=204)
 
     def _refuse_lost_words(self, rule: StandingRule, text: str) -> None:
-        registry.get_backend().refuse_lost_words(rule.owner_id, rule.text, text)
+        refuse_lost_text(rule.owner_id, rule.text, text)
 
     def _lock_unchanged_rule(self, rule_id: int) -> StandingRule:
         """Return the rule, locked. Raises Http404, and the 412 problem."""

@@ -20,15 +20,17 @@ from chatcore.rest.fields import (
     StrictTextField,
 )
 from chatcore.rest.problems import InvalidFieldError, Problem
+from chatcore.rights.policies import select_policies
+from chatcore.spending.budgets import BudgetSpent
 from compaction import policies
 from compaction.api.session_scope import SessionScopedView, get_owned_session_id
-from compaction.backends import registry as backend_registry
-from compaction.backends.base import StaleTranscript
-from compaction.backends.calls import ModelNotUsable
 from compaction.core.knobs import PolicyError
 from compaction.core.policy import STAGES
 from compaction.models import MAX_SEQ, OPEN_STATUSES, CompactionRun
 from compaction.runs import allowance, cancellation, engine, queue, replacement
+from compaction.sessions.facts import list_session_ids, load_session_facts
+from compaction.sessions.transcripts import StaleTranscript
+from compaction.summaries.model_calls import ModelNotUsable, find_summary_model
 
 Trigger = CompactionRun.Trigger
 
@@ -144,8 +146,7 @@ class CompactSerializer(StrictSerializer):
 
     def validate_policy(self, name: str) -> str:
         """Refuse a policy that does not exist."""
-        backend = backend_registry.get_backend()
-        names = backend.select_policies(self.context["request"].user, [name])
+        names = select_policies(self.context["request"].user.pk, [name])
         if not names or name not in policies.list_policies():
             raise serializers.ValidationError("There is no compaction policy of this name.")
         return name
@@ -153,9 +154,7 @@ class CompactSerializer(StrictSerializer):
     def validate_summary_model(self, name: str) -> str:
         """Return the full name of the model. Refuse one that the user cannot choose."""
         try:
-            return backend_registry.get_backend().find_summary_model(
-                self.context["request"].user, name
-            )
+            return find_summary_model(self.context["request"].user, name)
         except ModelNotUsable as error:
             raise serializers.ValidationError(str(error)) from None
 
@@ -201,7 +200,7 @@ class CompactView(SessionScopedView):
             raise Problem(
                 429, "too_many_compactions", str(error), retry_after=error.retry_after
             ) from None
-        except allowance.BudgetSpent as error:
+        except BudgetSpent as error:
             raise Problem(429, "budget_spent", str(error), retry_after=error.retry_after) from None
         start_run = engine.compact_now if should_wait else engine.request_run
         run = _call_engine(start_run, session_id, trigger=Trigger.MANUAL, **options)
@@ -321,7 +320,7 @@ def _call_engine(
 
 
 def _list_owned_runs(request: Request) -> QuerySet[CompactionRun]:
-    own_ids = backend_registry.get_backend().list_session_ids(request.user)
+    own_ids = list_session_ids(request.user)
     return CompactionRun.objects.filter(session_id__in=own_ids).order_by("-created_at", "-id")
 
 
@@ -332,7 +331,7 @@ def get_owned_run(request: Request, run_id: UUID) -> CompactionRun:
 
 def _load_version(session_id: UUID) -> int:
     """Return the current version of the session's context. Raises Http404."""
-    facts = backend_registry.get_backend().load_session_facts(session_id)
+    facts = load_session_facts(session_id)
     if facts is None:
         raise Http404
     return facts.version

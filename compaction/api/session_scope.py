@@ -8,7 +8,7 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from compaction.backends import registry as backend_registry
+from compaction.sessions.facts import list_session_ids
 from compaction.sizing.session_context import NoSuchSession, SessionContext, load_session_context
 
 
@@ -22,7 +22,7 @@ class SessionScopedView(GenericAPIView[Any]):
 
 def get_owned_session_id(request: Request, session_id: UUID) -> UUID:
     """Return the session's id if the session is the user's. Raises Http404."""
-    own_ids = backend_registry.get_backend().list_session_ids(request.user)
+    own_ids = list_session_ids(request.user)
     if not own_ids.filter(pk=session_id).exists():
         raise Http404
     return session_id

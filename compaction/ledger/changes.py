@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from compaction.backends import registry as backend_registry
+from chatcore.sessions import changes
 from compaction.ledger import store
 from compaction.ledger.rule_tables import StandingRule
 from compaction.models import LedgerLine
@@ -114,7 +114,7 @@ def _change_ledger(session_id: UUID, change: Callable[[], ResultT]) -> ResultT:
         raise NoSuchSession(str(session_id))
     with transaction.atomic():
         # First, because it locks the session's row: of two changes the second sees the first.
-        backend_registry.get_backend().announce_state_change(session_id)
+        changes.record_session_change(session_id, fields=["state"], is_user_act=False)
         result = change()
         publish_ledger(session_id)
     return result

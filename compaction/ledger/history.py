@@ -8,9 +8,9 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from compaction.backends import registry as backend_registry
 from compaction.ledger import store
 from compaction.models import LedgerLine, SessionState
+from compaction.sessions.source_messages import erase_background, list_current_seqs, map_message_ids
 
 
 def forget_messages(session_id: UUID, seqs: Collection[int]) -> bool:
@@ -23,7 +23,7 @@ def forget_messages(session_id: UUID, seqs: Collection[int]) -> bool:
         return False
     LedgerLine.objects.filter(pk__in=[row.pk for row in rows]).delete()
     texts = {text for row in rows for text in (row.text, row.original_text) if text}
-    backend_registry.get_backend().erase_background(session_id, texts)
+    erase_background(session_id, texts)
     store.settle_lines(session_id, {row.key for row in rows})
     _read_again(session_id, after_seq=min(seqs) - 1)
     return True
@@ -35,9 +35,7 @@ def withdraw_messages(session_id: UUID, seqs: Collection[int]) -> None:
     rows = _load_rows_of_messages(session_id, seqs)
     if not rows:
         return
-    current_seqs = backend_registry.get_backend().list_current_seqs(
-        session_id, min(seqs), max(seqs)
-    )
+    current_seqs = list_current_seqs(session_id, min(seqs), max(seqs))
     changed_rows = [row for row in rows if row.is_withdrawn == (row.seq in current_seqs)]
     for row in changed_rows:
         row.is_withdrawn = not row.is_withdrawn
@@ -75,9 +73,8 @@ def find_violations(session_id: UUID) -> list[str]:
     if not lines:
         return []
     seqs = {seq for _, seq, _ in lines if seq}
-    backend = backend_registry.get_backend()
-    stored_seqs = backend.map_message_ids(session_id, seqs).keys()
-    current_seqs = backend.list_current_seqs(session_id, min(seqs), max(seqs))
+    stored_seqs = map_message_ids(session_id, seqs).keys()
+    current_seqs = list_current_seqs(session_id, min(seqs), max(seqs))
     violations = []
     for pk, seq, is_withdrawn in lines:
         if seq not in stored_seqs:

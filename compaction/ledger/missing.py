@@ -7,11 +7,11 @@ ledger has them read for this. They go with their messages, so nothing here outl
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compaction.backends import registry as backend_registry
 from compaction.core.transcript import Transcript
 from compaction.core.verify.completion import SummaryText
 from compaction.ledger import recorder, reference, store
 from compaction.models import LedgerLine
+from compaction.sessions.transcripts import load_transcript
 from compaction.sizing.session_context import SessionContext
 from compaction.summaries import background
 from compaction.summaries import state as summary_state
@@ -39,7 +39,7 @@ def find_missing_lines(context: SessionContext) -> MissingLines:
     if not boundary_seq or not context.facts.summary:
         return MissingLines()
     read_seq = recorder.read_up_to(context, last_seq=boundary_seq - 1, limit=MAX_READ)
-    transcript = backend_registry.get_backend().load_transcript(context.facts)
+    transcript = load_transcript(context.facts)
     sent_seqs = {entry.seq for entry in transcript.entries}
     text = SummaryText(_join_sent_texts(context, transcript))
     rows = store.select_distinct_lines(context.facts.session_id).filter(

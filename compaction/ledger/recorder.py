@@ -4,11 +4,15 @@ from uuid import UUID
 
 from django.db import transaction
 
-from compaction.backends import registry as backend_registry
-from compaction.backends.messages import SourceMessage
 from compaction.core.ledger.lines import LedgerLine
 from compaction.core.ledger.recognition import recognize_lines
 from compaction.ledger import store
+from compaction.sessions.source_messages import (
+    SourceMessage,
+    list_current_seqs,
+    load_source_messages,
+    lock_session,
+)
 from compaction.sizing.queries import load_session_state
 from compaction.sizing.session_context import SessionContext
 
@@ -54,7 +58,7 @@ def read_up_to(context: SessionContext, *, last_seq: int, limit: int) -> int:
 def _read_batch(context: SessionContext, *, after_seq: int, limit: int) -> int:
     """Read some messages; return the number of the last one that is read now."""
     session_id = context.facts.session_id
-    messages = backend_registry.get_backend().load_source_messages(
+    messages = load_source_messages(
         session_id, after_seq=after_seq, up_to_seq=context.facts.last_seq, limit=limit
     )
     lines = [line for message in messages for line in _recognize_lines(message)]
@@ -73,13 +77,12 @@ def _recognize_lines(message: SourceMessage) -> tuple[LedgerLine, ...]:
 def _store_lines(
     session_id: UUID, lines: list[LedgerLine], *, after_seq: int, last_seq: int
 ) -> None:
-    backend = backend_registry.get_backend()
     with transaction.atomic():
         # The messages were read without a lock. What was deleted or superseded since then must not
         # be written down any more.
-        if not backend.lock_session(session_id):
+        if not lock_session(session_id):
             return
-        current_seqs = backend.list_current_seqs(session_id, lines[0].seq, lines[-1].seq)
+        current_seqs = list_current_seqs(session_id, lines[0].seq, lines[-1].seq)
         current_lines = [line for line in lines if line.seq in current_seqs]
         for start in range(0, len(current_lines), store.BATCH_SIZE):
             lines_of_batch = current_lines[start : start + store.BATCH_SIZE]

@@ -4,8 +4,6 @@ from collections.abc import Collection
 
 from django.db.models import Q
 
-from compaction.backends import registry as backend_registry
-from compaction.backends.base import STORED_CHARS_PER_TOKEN
 from compaction.core.budget import Budget, take_share
 from compaction.core.ledger.lines import normalize_text
 from compaction.core.ledger.rendering import render_ledger
@@ -13,6 +11,8 @@ from compaction.core.policy import Policy
 from compaction.ledger import store
 from compaction.ledger.rule_store import load_rules, to_core_lines
 from compaction.models import LedgerLine
+from compaction.sessions.source_messages import list_shortened_seqs
+from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
 from compaction.sizing.session_context import SessionContext
 
 UNKNOWN_BASIS = 8_000  # tokens, where the window is not known
@@ -25,9 +25,7 @@ def render_stored_lines(context: SessionContext) -> str:
     first_live_seq = context.facts.boundary_seq or 0
     shortened_seqs: Collection[int] = ()
     if context.policy.ledger.ratio:
-        shortened_seqs = backend_registry.get_backend().list_shortened_seqs(
-            context.facts.session_id, first_seq=first_live_seq
-        )
+        shortened_seqs = list_shortened_seqs(context.facts.session_id, first_seq=first_live_seq)
     return render_lines(context, boundary_seq=first_live_seq, shortened_seqs=shortened_seqs)
 
 

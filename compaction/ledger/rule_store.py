@@ -3,15 +3,15 @@
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
-from compaction.backends import registry as backend_registry
 from compaction.core.ledger import lines as core_lines
 from compaction.ledger.rule_tables import StandingRule
 from compaction.models import LedgerLine
+from compaction.sessions.facts import select_owner
 
 
 def load_rules(session_id: UUID) -> Sequence[StandingRule]:
     """Return the rules of the session's owner, in the order in which they were made."""
-    owners = backend_registry.get_backend().select_owner(session_id)
+    owners = select_owner(session_id)
     return list(StandingRule.objects.filter(owner__in=owners).order_by("id"))
 
 

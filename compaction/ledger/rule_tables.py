@@ -40,7 +40,7 @@ class SentRules(models.Model):
     """Which standing rules stand in a session's context, and in which version of it."""
 
     session = models.OneToOneField(
-        settings.COMPACTION["SESSION_MODEL"],
+        "chatcore.Session",
         on_delete=models.CASCADE,
         related_name="+",
         primary_key=True,

@@ -12,14 +12,15 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
+from chatcore.models import Session
 from compaction import policies
-from compaction.backends import registry as backend_registry
-from compaction.backends.base import HostSession
 from compaction.ledger import store
 from compaction.ledger.changes import NoSuchLine, publish_ledger
 from compaction.ledger.rule_store import load_rules
 from compaction.ledger.rule_tables import SentRules, StandingRule
 from compaction.models import LedgerLine
+from compaction.sessions.facts import list_policy_names, list_session_ids
+from compaction.sessions.source_messages import lock_session
 from compaction.sizing.session_context import load_session_context
 
 MAX_RULES = 100  # of a user
@@ -38,7 +39,7 @@ def add_rule(owner: Any, fields: Mapping[str, Any]) -> StandingRule:
 
 def lift_line(owner: Any, line_id: int) -> StandingRule:
     """Make a line of one of the owner's sessions a rule, once. Raises NoSuchLine, TooManyRules."""
-    session_ids = backend_registry.get_backend().list_session_ids(owner)
+    session_ids = list_session_ids(owner)
     line = LedgerLine.objects.filter(pk=line_id, session__in=session_ids).first()
     if line is None or not store.select_lines(line.session_id).filter(pk=line_id).exists():
         raise NoSuchLine
@@ -52,13 +53,12 @@ def lift_line(owner: Any, line_id: int) -> StandingRule:
         return rules.get()
 
 
-def refresh_session(session: HostSession) -> None:
+def refresh_session(session: Session) -> None:
     """Put the owner's rules, as they are now, beside the session's summary.
 
     Without a ledger in its policy nothing happens; a preset takes no query to find that out.
     """
-    backend = backend_registry.get_backend()
-    _, policy = policies.choose_policy(*backend.list_policy_names(session))
+    _, policy = policies.choose_policy(*list_policy_names(session))
     if not policy.ledger.ratio:
         return
     fingerprint = _compute_fingerprint(load_rules(session.pk))
@@ -75,9 +75,8 @@ def refresh_session(session: HostSession) -> None:
 
 
 def _publish_rules(session_id: UUID, fingerprint: str) -> None:
-    backend = backend_registry.get_backend()
     with transaction.atomic():
-        if not backend.lock_session(session_id):
+        if not lock_session(session_id):
             return
         publish_ledger(session_id)
         context = load_session_context(session_id)

@@ -10,10 +10,10 @@ from uuid import UUID
 from django.core.exceptions import ValidationError
 from django.db.models import Q
 
-from compaction.backends import registry as backend_registry
 from compaction.core.ledger.lines import KEY_CHARS, LINE_CHARS
 from compaction.ledger import store
 from compaction.models import LedgerLine
+from compaction.sessions.source_messages import map_message_ids
 
 _TEXT_LIMITS = {"text": LINE_CHARS, "original_text": LINE_CHARS, "role": 16, "key": KEY_CHARS}
 _FLAGS = ("pinned", "is_edited")
@@ -38,7 +38,7 @@ def import_lines(session_id: UUID, lines: Sequence[Any]) -> None:
         raise ValidationError({"": f"There are more than {store.MAX_LINES} lines."})
     rows = [_parse_line(line, f"[{index}]") for index, line in enumerate(lines)]
     seqs = {row.seq for row in rows if row.seq is not None}
-    message_ids = backend_registry.get_backend().map_message_ids(session_id, seqs)
+    message_ids = map_message_ids(session_id, seqs)
     for index, row in enumerate(rows):
         if row.seq is not None and row.seq not in message_ids:
             raise ValidationError({f"[{index}].seq": "There is no such message in the file."})

@@ -5,7 +5,7 @@ import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
 
-SESSION_MODEL = settings.COMPACTION["SESSION_MODEL"]
+SESSION_MODEL = "chatcore.Session"
 
 
 class Migration(migrations.Migration):

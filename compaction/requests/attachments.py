@@ -2,43 +2,41 @@
 
 from dataclasses import replace
 
-from compaction.backends import registry as backend_registry
-from compaction.backends.base import HostRequest
+from chatcore.files.rendering import replace_file_texts
+from chatcore.providers.base import Request
 from compaction.core import attachments
 from compaction.core.counting import build_counter
 from compaction.core.estimate import estimate_transcript
+from compaction.requests.editing import parse_request
 from compaction.sizing.session_context import SessionContext
 
 
-def fit_attachments(context: SessionContext, request: HostRequest) -> HostRequest:
+def fit_attachments(context: SessionContext, request: Request) -> Request:
     """Return the built request with as much of its files as the policy's `files` group allows."""
-    backend = backend_registry.get_backend()
-    sizes_and_texts = backend.list_text_files(request)
-    if not sizes_and_texts:
+    sent_files = [file for message in request.messages for file in message.files]
+    if not sent_files:
         return request
     token_counter = build_counter(context.policy, context.facts.family)
     text_files = [
-        attachments.FileEntry(size, text, token_counter.count_text(text))
-        for size, text in sizes_and_texts
+        attachments.FileEntry(file.size, file.text, token_counter.count_text(file.text))
+        for file in sent_files
     ]
-    bare_request = backend.replace_file_texts(request, [""] * len(text_files))
+    bare_request = replace_file_texts(request, [""] * len(text_files))
     file_budget = _calculate_file_budget(context, bare_request)
     texts = attachments.fit_files(text_files, file_budget, context.policy.files)
     if texts == [file.text for file in text_files]:
         return request
-    return backend.replace_file_texts(request, texts)
+    return replace_file_texts(request, texts)
 
 
-def _calculate_file_budget(context: SessionContext, bare_request: HostRequest) -> int | None:
+def _calculate_file_budget(context: SessionContext, bare_request: Request) -> int | None:
     """Return the tokens, as the policy counts, that files may take; None without a known window.
 
     `bare_request` is the request with empty files.
     """
     if context.budget is None:
         return None
-    parsed_request = backend_registry.get_backend().parse_request(
-        bare_request, None, family=context.facts.family
-    )
+    parsed_request = parse_request(bare_request, None, family=context.facts.family)
     # Stored token counts include the files, so every message is counted again by its text.
     uncounted_entries = tuple(
         replace(entry, tokens=0) for entry in parsed_request.transcript.entries

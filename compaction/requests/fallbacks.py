@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
-from compaction.backends import registry as backend_registry
-from compaction.backends.base import HostRequest
+from chatcore.context.compactor import FittedRequest
+from chatcore.providers.base import Request
+from chatcore.providers.errors import ContextBudgetExceeded
 from compaction.core.transcript import TranscriptEntry
 from compaction.core.trimming import drop_oldest_to_fit, shorten_results_to_fit, slide_to_fit
+from compaction.requests.editing import append_system_text, keep_messages, replace_texts
 from compaction.requests.measured_request import MeasuredRequest, log_request_decision
 from compaction.runs import lifecycle
 
@@ -37,10 +39,10 @@ def count_sent_tokens(entries: Sequence[TranscriptEntry]) -> int:
     return sum(entry.tokens for entry in entries)
 
 
-def apply_fallback(measured_request: MeasuredRequest, context_version: int) -> object:
-    """Return the host's answer for a request that is about to be sent, trimmed if it is too large.
+def apply_fallback(measured_request: MeasuredRequest, context_version: int) -> FittedRequest:
+    """Return a request that is about to be sent, trimmed if it is too large.
 
-    Raises the host's overflow error if the request is over the window and the policy's fallback is
+    Raises ContextBudgetExceeded if the request is over the window and the policy's fallback is
     an error.
     """
     remaining_entries = select_remaining_entries(measured_request)
@@ -49,38 +51,35 @@ def apply_fallback(measured_request: MeasuredRequest, context_version: int) -> o
         if measured_request.is_over_window and fallback.kind == "error":
             raise _build_overflow_refusal(measured_request)
         log_request_decision(measured_request, "none")
-        return backend_registry.get_backend().build_fit_answer(
-            measured_request.request, version=context_version
-        )
+        return FittedRequest(request=measured_request.request, context_version=context_version)
     log_request_decision(measured_request, "trim")
     # The user is told once, and not at every request of a session that stays too large.
     if not measured_request.context.state.trimming:
         lifecycle.announce_trimming(measured_request.context)
-    return backend_registry.get_backend().build_fit_answer(
-        _build_trimmed_request(measured_request, remaining_entries),
+    return FittedRequest(
+        request=_build_trimmed_request(measured_request, remaining_entries),
         # Usage that a provider counts for a trimmed request must not be taken for the context's.
-        version=None,
+        context_version=None,
         notices=build_notices(measured_request),
     )
 
 
-def preview_fallback(measured_request: MeasuredRequest, context_version: int) -> object:
-    """Return the host's answer as `apply_fallback` would give it now; nobody is told, none raised.
+def preview_fallback(measured_request: MeasuredRequest, context_version: int) -> FittedRequest:
+    """Return what `apply_fallback` would return now; nobody is told, none raised.
 
     It has the estimated tokens of what would be sent.
     """
     remaining_entries = select_remaining_entries(measured_request)
-    backend = backend_registry.get_backend()
     if remaining_entries == measured_request.transcript.entries:
-        return backend.build_fit_answer(
-            measured_request.request,
-            version=context_version,
+        return FittedRequest(
+            request=measured_request.request,
+            context_version=context_version,
             tokens=measured_request.measurement.tokens,
         )
     sent_tokens = count_sent_tokens(remaining_entries) * measured_request.measurement.token_ratio
-    return backend.build_fit_answer(
-        _build_trimmed_request(measured_request, remaining_entries),
-        version=None,
+    return FittedRequest(
+        request=_build_trimmed_request(measured_request, remaining_entries),
+        context_version=None,
         notices=build_notices(measured_request),
         tokens=measured_request.overhead_tokens + int(sent_tokens),
     )
@@ -88,19 +87,18 @@ def preview_fallback(measured_request: MeasuredRequest, context_version: int) ->
 
 def keep_entries(
     measured_request: MeasuredRequest,
-    request: HostRequest,
+    request: Request,
     remaining_entries: Sequence[TranscriptEntry],
-) -> HostRequest:
+) -> Request:
     """Return the request with the remaining messages only, in the texts that they have there."""
-    backend = backend_registry.get_backend()
     original_texts = {entry.seq: entry.content for entry in measured_request.transcript.entries}
     shorter_texts = {
         entry.seq: entry.content
         for entry in remaining_entries
         if entry.content != original_texts[entry.seq]
     }
-    request = backend.replace_texts(request, shorter_texts)
-    return backend.keep_messages(request, {entry.seq for entry in remaining_entries})
+    request = replace_texts(request, shorter_texts)
+    return keep_messages(request, {entry.seq for entry in remaining_entries})
 
 
 def build_notices(measured_request: MeasuredRequest) -> tuple[str, ...]:
@@ -121,16 +119,15 @@ def _slide_window(measured_request: MeasuredRequest) -> Sequence[TranscriptEntry
 
 def _build_trimmed_request(
     measured_request: MeasuredRequest, remaining_entries: Sequence[TranscriptEntry]
-) -> HostRequest:
+) -> Request:
     """Return the request with the remaining messages, and the policy's notice for the model."""
-    backend = backend_registry.get_backend()
     policy = measured_request.context.policy
     request = keep_entries(measured_request, measured_request.request, remaining_entries)
     notice_texts = {"slide_window": policy.slide.marker, "notice": policy.inject.failure_nudge}
     notice_text = notice_texts.get(policy.fallback.kind)
     if not notice_text:
         return request
-    return backend.append_system_text(request, notice_text)
+    return append_system_text(request, notice_text)
 
 
 def _build_overflow_refusal(measured_request: MeasuredRequest) -> Exception:
@@ -140,6 +137,4 @@ def _build_overflow_refusal(measured_request: MeasuredRequest) -> Exception:
         f"The conversation has about {tokens:,} tokens and could not be compacted; "
         f"{measured_request.context.facts.model} takes at most {measured_request.window:,}."
     )
-    return backend_registry.get_backend().build_overflow_error(
-        detail, tokens=tokens, window=measured_request.window
-    )
+    return ContextBudgetExceeded(detail, tokens=tokens, window=measured_request.window)

@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from compaction.backends import registry as backend_registry
-from compaction.backends.base import HostRefusal, HostRequest, HostSession
+from chatcore.context.compactor import FittedRequest
+from chatcore.models import Session
+from chatcore.providers.base import Request
+from chatcore.providers.errors import ContextBudgetExceeded, ContextOverflow
 from compaction.core.estimate import estimate_transcript
 from compaction.core.transcript import Transcript, TranscriptEntry
 from compaction.models import OPEN_STATUSES, CompactionRun, SessionState, find_open_run
 from compaction.requests import attachments, fallbacks
+from compaction.requests.editing import rebuild_request
 from compaction.requests.measured_request import (
     MeasuredRequest,
     describe_oversized_message,
@@ -20,6 +23,7 @@ from compaction.requests.measured_request import (
 )
 from compaction.requests.runtime_hint import add_runtime_hint
 from compaction.runs import engine
+from compaction.sessions.facts import is_answering, load_last_model
 from compaction.sizing import calibration, request_size, session_context
 from compaction.sizing.decision_log import log_decision
 from compaction.sizing.session_context import NoSuchSession, SessionContext
@@ -30,11 +34,11 @@ Trigger = CompactionRun.Trigger
 QUEUE_PATIENCE_SECONDS = 2.0
 
 
-def fit_request(session: HostSession, request: HostRequest) -> object:
-    """Return the host's answer with a request that fits the session's context window.
+def fit_request(session: Session, request: Request) -> FittedRequest:
+    """Return a request that fits the session's context window.
 
     A request that is too large is compacted first, if the policy's phases allow it, and then
-    trimmed if that was not enough. Raises the host's overflow error, before any call of a provider,
+    trimmed if that was not enough. Raises ContextBudgetExceeded, before any call of a provider,
     if the newest message alone is larger than the window, or if the request is and the policy's
     fallback is an error.
     """
@@ -76,8 +80,8 @@ def doubt_learned_window(context: SessionContext) -> bool:
     return True
 
 
-def preview_request(session: HostSession, request: HostRequest) -> object:
-    """Return the host's answer as `fit_request` would give it now, if no run changed the context.
+def preview_request(session: Session, request: Request) -> FittedRequest:
+    """Return what `fit_request` would return now, if no run changed the context.
 
     Nothing is stored, no model is called, and a request that is too large raises nothing.
     """
@@ -94,9 +98,7 @@ def preview_request(session: HostSession, request: HostRequest) -> object:
     )
 
 
-def make_room_after_refusal(
-    session: HostSession, request: HostRequest, refusal: HostRefusal
-) -> bool:
+def make_room_after_refusal(session: Session, request: Request, refusal: ContextOverflow) -> bool:
     """Make room after a provider refused `request`; return True if the next one will be smaller.
 
     The refusal's numbers are stored as true. The tools of `request` are kept, because a client may
@@ -105,7 +107,7 @@ def make_room_after_refusal(
     context = session_context.load_session_context(session.pk)
     if context is None or not context.facts.is_automatic:
         return False
-    rebuilt_request = backend_registry.get_backend().rebuild_request(session, request)
+    rebuilt_request = rebuild_request(session, request)
     refused_request = measure_request(context, rebuilt_request)
     refused_entries = fallbacks.select_remaining_entries(refused_request)
     # The sizes are stored first: the run that follows plans its budget with them.
@@ -175,7 +177,7 @@ def choose_trigger(measured_request: MeasuredRequest) -> str | None:
         return None
     facts = measured_request.context.facts
     phases = measured_request.context.policy.trigger.phases
-    last_model = backend_registry.get_backend().load_last_model(facts)
+    last_model = load_last_model(facts)
     if last_model not in ("", facts.model) and Trigger.ON_MODEL_CHANGE in phases:
         return Trigger.ON_MODEL_CHANGE
     if Trigger.BEFORE_REQUEST in phases:
@@ -194,7 +196,7 @@ def may_run_automatically(context: SessionContext) -> bool:
 
 
 def refuse_oversized_message(measured_request: MeasuredRequest) -> None:
-    """Raise the host's overflow error if the newest message is larger than the window.
+    """Raise ContextBudgetExceeded if the newest message is larger than the window.
 
     Nothing else is refused because of an estimate: a provider may count fewer tokens than we do.
     A tool's result is not refused where the fallback shortens it.
@@ -206,7 +208,7 @@ def refuse_oversized_message(measured_request: MeasuredRequest) -> None:
     if shortens_results and not measured_request.opens_turn:
         return
     log_request_decision(measured_request, "refuse")
-    raise backend_registry.get_backend().build_overflow_error(
+    raise ContextBudgetExceeded(
         describe_oversized_message(measured_request),
         tokens=newest_tokens,
         window=measured_request.window,
@@ -250,7 +252,7 @@ def learn_refusal_sizes(
     )
 
 
-def _compact_after_refusal(refused_request: MeasuredRequest, refusal: HostRefusal) -> bool:
+def _compact_after_refusal(refused_request: MeasuredRequest, refusal: ContextOverflow) -> bool:
     """Compact if the policy does so after an overflow; return True if it was applied."""
     context = refused_request.context
     may_compact = Trigger.ON_OVERFLOW in context.policy.trigger.phases
@@ -269,9 +271,9 @@ def _compact_after_refusal(refused_request: MeasuredRequest, refusal: HostRefusa
     return run.status == CompactionRun.Status.APPLIED
 
 
-def _build_complete_answer(session: HostSession, request: HostRequest) -> object:
-    return backend_registry.get_backend().build_fit_answer(request, version=session.context_version)
+def _build_complete_answer(session: Session, request: Request) -> FittedRequest:
+    return FittedRequest(request=request, context_version=session.context_version)
 
 
 def _is_answering(context: SessionContext) -> bool:
-    return backend_registry.get_backend().is_answering(context.facts)
+    return is_answering(context.facts)

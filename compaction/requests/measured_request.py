@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from typing import TypedDict
 
-from compaction.backends import registry as backend_registry
-from compaction.backends.base import HostRequest, HostSession
+from chatcore.context import recalled
+from chatcore.models import Session
+from chatcore.providers.base import Request
 from compaction.core.estimate import LastUsage, Measurement, estimate_transcript
 from compaction.core.transcript import Transcript
 from compaction.models import CompactionRun
 from compaction.requests import attachments
+from compaction.requests.editing import parse_request, rebuild_request
 from compaction.sizing import request_size, session_context
 from compaction.sizing.decision_log import Action, is_logged, log_decision
 from compaction.sizing.session_context import SessionContext
@@ -37,7 +39,7 @@ class MeasuredRequest:
     """A built request and its size; `last_usage` is the provider's count that corrected it."""
 
     context: SessionContext
-    request: HostRequest
+    request: Request
     transcript: Transcript
     measurement: Measurement
     last_usage: LastUsage | None
@@ -113,7 +115,7 @@ class MeasuredRequest:
         }
 
 
-def measure_request(context: SessionContext, request: HostRequest) -> MeasuredRequest:
+def measure_request(context: SessionContext, request: Request) -> MeasuredRequest:
     """Shorten the files of a built request to their share, and measure it.
 
     The estimate is corrected by what the provider last counted. What the turn brought back from
@@ -122,19 +124,18 @@ def measure_request(context: SessionContext, request: HostRequest) -> MeasuredRe
     measured_request = _measure_complete_request(context, request)
     if not measured_request.is_too_large:
         return measured_request
-    smaller_request = backend_registry.get_backend().leave_out_recalled(request)
+    smaller_request = recalled.remove_block(request)
     if smaller_request is request:
         return measured_request
     return _measure_complete_request(context, smaller_request)
 
 
-def _measure_complete_request(context: SessionContext, request: HostRequest) -> MeasuredRequest:
-    backend = backend_registry.get_backend()
+def _measure_complete_request(context: SessionContext, request: Request) -> MeasuredRequest:
     fitted_request = attachments.fit_attachments(context, request)
-    parsed_request = backend.parse_request(
+    parsed_request = parse_request(
         fitted_request, context.facts.last_usage, family=context.facts.family
     )
-    # Counts that the host stored are used where the policy counts alike, which saves counting
+    # Counts that are stored are used where the policy counts alike, which saves counting
     # again.
     transcript = request_size.recount_transcript(parsed_request.transcript, context.policy)
     measurement = request_size.measure_transcript(context, transcript, parsed_request.last_usage)
@@ -147,10 +148,10 @@ def _measure_complete_request(context: SessionContext, request: HostRequest) -> 
     )
 
 
-def remeasure_request(session: HostSession, previous_request: MeasuredRequest) -> MeasuredRequest:
+def remeasure_request(session: Session, previous_request: MeasuredRequest) -> MeasuredRequest:
     """Build the request again from storage, after something was done, and measure it."""
     context = session_context.load_session_context(session.pk) or previous_request.context
-    request = backend_registry.get_backend().rebuild_request(session, previous_request.request)
+    request = rebuild_request(session, previous_request.request)
     return measure_request(context, request)
 
 

@@ -1,7 +1,8 @@
 """Tell a model that calls tools in a loop how far it is (docs/origins.md#wolffish)."""
 
-from compaction.backends import registry as backend_registry
-from compaction.backends.base import HostRequest
+from chatcore.providers.base import Request
+from compaction.requests.editing import append_system_text
+from compaction.sessions.facts import count_tool_rounds
 from compaction.sizing.session_context import SessionContext
 
 HINT_TEMPLATE = (
@@ -17,7 +18,7 @@ HINT_TEMPLATE = (
 )
 
 
-def add_runtime_hint(context: SessionContext, request: HostRequest) -> HostRequest:
+def add_runtime_hint(context: SessionContext, request: Request) -> Request:
     """Return the request with the hint at the end of its system text.
 
     It stands in every prompt of a loop, the first one too: there the model decides how many items
@@ -25,6 +26,5 @@ def add_runtime_hint(context: SessionContext, request: HostRequest) -> HostReque
     """
     if not context.policy.flow.runtime_hint or not context.facts.tool_chars:
         return request
-    backend = backend_registry.get_backend()
-    rounds, calls = backend.count_tool_rounds(context.facts)
-    return backend.append_system_text(request, HINT_TEMPLATE.format(rounds=rounds, calls=calls))
+    rounds, calls = count_tool_rounds(context.facts)
+    return append_system_text(request, HINT_TEMPLATE.format(rounds=rounds, calls=calls))

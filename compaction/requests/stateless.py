@@ -3,14 +3,16 @@
 from dataclasses import replace
 from typing import cast
 
+from chatcore.context.compactor import FittedRequest
+from chatcore.providers.base import Request
+from chatcore.providers.errors import ContextBudgetExceeded, ContextOverflow
 from compaction import policies
-from compaction.backends import registry as backend_registry
-from compaction.backends.base import HostRefusal, HostRequest
 from compaction.core.estimate import estimate_transcript
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import TranscriptEntry
 from compaction.core.trimming import drop_oldest_to_fit, shorten_results_to_fit
 from compaction.models import SessionState
+from compaction.requests.editing import build_model_facts, parse_request
 from compaction.requests.fallbacks import keep_entries
 from compaction.requests.measured_request import (
     MeasuredRequest,
@@ -20,16 +22,17 @@ from compaction.requests.measured_request import (
 )
 from compaction.sizing import calibration, session_context
 from compaction.sizing.session_context import SessionContext
+from models_registry.models import AiModel
 
 
 def fit_stateless_request(
-    model: object, request: HostRequest, *, refusal: HostRefusal | None = None
-) -> object:
-    """Return the host's answer with a request under the threshold, without its oldest messages.
+    model: AiModel, request: Request, *, refusal: ContextOverflow | None = None
+) -> FittedRequest:
+    """Return a request under the threshold, without its oldest messages.
 
     If the results of tools alone are too large, they are shortened.
 
-    `refusal` is the host's overflow error that this request has just met: its numbers are learned,
+    `refusal` is the refusal for length that this request has just met: its numbers are learned,
     and the request must become smaller. The refusal is raised again if nothing can be left out. An
     overflow error is also raised if the newest message alone is larger than the window. The request
     is sent as it is where automatic compaction is off or the window is unknown.
@@ -51,13 +54,13 @@ def fit_stateless_request(
     return _build_trimmed_answer(measured_request, request, remaining_entries)
 
 
-def estimate_request(model: object, request: HostRequest) -> int:
+def estimate_request(model: AiModel, request: Request) -> int:
     """Return the tokens of the whole request, as its model is known to count them."""
     return _measure_stateless_request(model, request).measurement.tokens
 
 
-def shorten_request(model: object, request: HostRequest, *, limit_tokens: int) -> object | None:
-    """Return the host's answer with a request without its oldest messages; None if none can go.
+def shorten_request(model: AiModel, request: Request, *, limit_tokens: int) -> FittedRequest | None:
+    """Return the request without its oldest messages; None if none can go.
 
     Results of tools are shortened where they alone are too large. Nothing goes where automatic
     compaction is off.
@@ -77,26 +80,25 @@ def shorten_request(model: object, request: HostRequest, *, limit_tokens: int) -
     )
     if remaining_entries == entries:
         return None
-    return backend_registry.get_backend().build_fit_answer(
-        keep_entries(measured_request, request, remaining_entries),
-        version=None,
+    return FittedRequest(
+        request=keep_entries(measured_request, request, remaining_entries),
+        context_version=None,
         notices=(policy.fallback.notice,),
     )
 
 
-def learn_window(model: object, request: HostRequest, tokens: int) -> None:
+def learn_window(model: AiModel, request: Request, tokens: int) -> None:
     """Learn the window that refusals have shown, after a smaller request was answered."""
-    facts = backend_registry.get_backend().build_model_facts(model, request)
+    facts = build_model_facts(model, request)
     calibration.learn_refusal_window(
         facts.model, registered_window=facts.window, window=max(1, tokens)
     )
 
 
-def learn_token_count(model: object, request: HostRequest, tokens: int) -> None:
+def learn_token_count(model: AiModel, request: Request, tokens: int) -> None:
     """Learn from a provider's count of a sent request how its model counts tokens."""
-    backend = backend_registry.get_backend()
-    facts = backend.build_model_facts(model, request)
-    transcript = backend.parse_request(request, None, family=facts.family).transcript
+    facts = build_model_facts(model, request)
+    transcript = parse_request(request, None, family=facts.family).transcript
     calibration.learn_from_response(
         facts.model,
         calibration.load_calibration(facts.model, facts.window),
@@ -106,9 +108,9 @@ def learn_token_count(model: object, request: HostRequest, tokens: int) -> None:
     )
 
 
-def _measure_stateless_request(model: object, request: HostRequest) -> MeasuredRequest:
+def _measure_stateless_request(model: AiModel, request: Request) -> MeasuredRequest:
     """Measure the request as a session's next one, by the policy of its model or the project."""
-    facts = backend_registry.get_backend().build_model_facts(model, request)
+    facts = build_model_facts(model, request)
     is_automatic = facts.is_automatic and policies.is_compaction_automatic()
     facts = replace(facts, is_automatic=is_automatic)
     policy_name, policy = policies.choose_policy(facts.model_policy)
@@ -123,7 +125,7 @@ def _measure_stateless_request(model: object, request: HostRequest) -> MeasuredR
     return measure_request(replace(context, budget=session_context.plan_budget(context)), request)
 
 
-def _apply_refusal(measured_request: MeasuredRequest, refusal: HostRefusal) -> MeasuredRequest:
+def _apply_refusal(measured_request: MeasuredRequest, refusal: ContextOverflow) -> MeasuredRequest:
     """Correct a measurement by a refusal: a smaller window, and a larger token ratio.
 
     A refusal without numbers still proves that the request has more tokens than the window.
@@ -157,13 +159,13 @@ def _apply_refusal(measured_request: MeasuredRequest, refusal: HostRefusal) -> M
 
 
 def _refuse_oversized_message(measured_request: MeasuredRequest) -> None:
-    """Raise the host's overflow error if the newest message is larger than the window.
+    """Raise ContextBudgetExceeded if the newest message is larger than the window.
 
     A tool's result is shortened instead.
     """
     newest_tokens = measured_request.newest_tokens
     if measured_request.opens_turn and newest_tokens > measured_request.window:
-        raise backend_registry.get_backend().build_overflow_error(
+        raise ContextBudgetExceeded(
             describe_oversized_message(measured_request),
             tokens=newest_tokens,
             window=measured_request.window,
@@ -185,20 +187,20 @@ def _make_room(measured_request: MeasuredRequest) -> tuple[TranscriptEntry, ...]
 
 def _build_trimmed_answer(
     measured_request: MeasuredRequest,
-    request: HostRequest,
+    request: Request,
     remaining_entries: tuple[TranscriptEntry, ...],
-) -> object:
+) -> FittedRequest:
     trimmed_request = keep_entries(measured_request, request, remaining_entries)
     transcript, policy = measured_request.transcript, measured_request.context.policy
     estimate = estimate_transcript(transcript, policy, remaining_entries)
-    return backend_registry.get_backend().build_fit_answer(
-        trimmed_request,
-        version=0 if remaining_entries == transcript.entries else None,
+    return FittedRequest(
+        request=trimmed_request,
+        context_version=0 if remaining_entries == transcript.entries else None,
         tokens=int(estimate * measured_request.measurement.token_ratio),
     )
 
 
-def _build_complete_answer(measured_request: MeasuredRequest, request: HostRequest) -> object:
-    return backend_registry.get_backend().build_fit_answer(
-        request, version=0, tokens=measured_request.measurement.tokens
+def _build_complete_answer(measured_request: MeasuredRequest, request: Request) -> FittedRequest:
+    return FittedRequest(
+        request=request, context_version=0, tokens=measured_request.measurement.tokens
     )

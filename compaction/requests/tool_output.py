@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
+from chatcore.models import Session
 from compaction import policies
-from compaction.backends import registry as backend_registry
-from compaction.backends.base import HostSession
 from compaction.core import tool_output
+from compaction.sessions.facts import list_policy_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,12 @@ class TruncatedOutput:
     full_text: str | None
 
 
-def truncate_output(session: HostSession, text: str) -> TruncatedOutput:
+def truncate_output(session: Session, text: str) -> TruncatedOutput:
     """Cut a tool's output as the `tool_result` group of the session's policy says. Never raises.
 
     An import asks for each of its results, so this takes no query but that of a stored policy.
     """
-    policy_names = backend_registry.get_backend().list_policy_names(session)
+    policy_names = list_policy_names(session)
     _, policy = policies.choose_policy(*policy_names)
     result = tool_output.truncate_output(text, policy.tool_result)
     keeps_full_text = policy.tool_result.spill and result.content != text

@@ -3,7 +3,8 @@
 from math import ceil
 from uuid import UUID
 
-from compaction.backends import registry as backend_registry
+from chatcore.models import Session
+from chatcore.spending.budgets import require_budget
 
 
 class TooManyRuns(Exception):
@@ -14,21 +15,18 @@ class TooManyRuns(Exception):
         self.retry_after = retry_after
 
 
-class BudgetSpent(Exception):
-    """A budget of the session's owner is spent; `retry_after` is the number of seconds to wait."""
-
-    def __init__(self, text: str, *, retry_after: float) -> None:
-        super().__init__(text)
-        self.retry_after = retry_after
-
-
 def use_allowance(session_id: UUID, *, user_pk: object = None) -> None:
     """Count a run by hand, of this user or else of the session's owner.
 
     Raises TooManyRuns, and BudgetSpent if the owner may spend nothing more; then none is counted.
     """
-    if refusal := backend_registry.get_backend().find_spent_budget(session_id):
-        raise BudgetSpent(refusal.text, retry_after=refusal.retry_after)
-    wait_seconds = backend_registry.get_backend().count_manual_run(session_id, user_pk=user_pk)
+    owners = Session.objects.filter(pk=session_id).values_list("owner_id", flat=True)
+    owner_pk = owners.first()
+    require_budget(owner_pk)
+    # Imported here: a worker counts none, and need not load what REST needs.
+    from chatcore.rest.turn_rate import count_compaction
+
+    counted_pk = user_pk or owner_pk
+    wait_seconds = None if counted_pk is None else count_compaction(counted_pk)
     if wait_seconds is not None:
         raise TooManyRuns(wait_seconds)

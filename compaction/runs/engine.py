@@ -25,14 +25,16 @@ from django.db import Error as DatabaseProblem
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from compaction.backends import registry as backend_registry
-from compaction.backends.base import StaleTranscript
+from chatcore.context import revisions
+from chatcore.sessions import changes
 from compaction.ledger import changes as ledger_changes
 from compaction.ledger import store as ledger_store
 from compaction.models import OPEN_STATUSES, CompactionRun
 from compaction.patience import is_outage, store_patiently
 from compaction.runs import execution, leases, lifecycle, replacement
 from compaction.runs.queue import RunConflict, RunOptions, find_or_create_run, load_run_context
+from compaction.sessions.facts import load_session_facts
+from compaction.sessions.transcripts import StaleTranscript
 from compaction.sizing.session_context import NoSuchSession
 from compaction.summaries import state
 from compaction.summaries.summarizer import simulate_summary
@@ -233,19 +235,17 @@ def forget_summary(run: CompactionRun) -> None:
 
     Structured state and memory stay, and no run counts as undone.
     """
-    backend = backend_registry.get_backend()
     with transaction.atomic():
-        version = backend.reset_context(run.session_id)
-        backend.announce_context_change(run.session_id, version)
+        version = revisions.reset_context(run.session_id).version
+        changes.announce_context_change(run.session_id, version)
 
 
 def _rewind_context(
     run: CompactionRun, *, to_version: int | None, base_version: int | None = None
 ) -> CompactionRun:
-    backend = backend_registry.get_backend()
     if to_version is None or not _is_applied(run):
         _refuse_rewind(run)
-    facts = backend.load_session_facts(run.session_id)
+    facts = load_session_facts(run.session_id)
     if facts is None or facts.version <= to_version:
         raise NotRewindable("Nothing came after the run.")
     with transaction.atomic():
@@ -253,7 +253,7 @@ def _rewind_context(
         # or the session locks in that order too, and the other way round would be a deadlock.
         # What was checked above is therefore checked again here, and an error rolls this back.
         try:
-            version = backend.rewind_context(run.session_id, to_version=to_version)
+            version = revisions.rewind_context(run.session_id, to_version=to_version).version
         except ObjectDoesNotExist:
             raise NotRewindable("The session was deleted.") from None
         applied_runs = CompactionRun.objects.select_for_update().filter(
@@ -275,7 +275,7 @@ def _rewind_context(
         # The earlier context has the ledger as it was then; people may have changed it since.
         if ledger_store.has_lines(run.session_id):
             ledger_changes.publish_ledger(run.session_id)
-        backend.announce_context_change(run.session_id, version)
+        changes.announce_context_change(run.session_id, version)
     run.refresh_from_db()
     return run
 

@@ -6,8 +6,6 @@ from dataclasses import replace
 from functools import partial
 
 from compaction import policies
-from compaction.backends import registry as backend_registry
-from compaction.backends.base import StaleTranscript
 from compaction.core import pipeline
 from compaction.core.budget import Budget
 from compaction.core.knobs import PolicyError
@@ -22,6 +20,9 @@ from compaction.requests import attachments
 from compaction.runs import leases, lifecycle, repetition, replacement
 from compaction.runs.memory_fold import MemoryFold, store_fold
 from compaction.runs.progress import RunProgress
+from compaction.runs.telemetry import trace_run
+from compaction.sessions import transcripts
+from compaction.sessions.transcripts import StaleTranscript
 from compaction.sizing import request_size, session_context
 from compaction.sizing.session_context import SessionContext
 from compaction.summaries import memory
@@ -65,7 +66,7 @@ def process_run(run: CompactionRun) -> None:
         _fail_exhausted_run(run)
         return
     try:
-        with backend_registry.get_backend().trace_run(run):
+        with trace_run(run):
             _compact_context(run)
     except (leases.RunLeaseLost, ContextKeepsChanging):
         raise
@@ -82,7 +83,7 @@ def process_run(run: CompactionRun) -> None:
 
 def load_transcript(context: SessionContext) -> Transcript:
     """Return the current transcript, counted as the policy counts."""
-    stored_transcript = backend_registry.get_backend().load_transcript(
+    stored_transcript = transcripts.load_transcript(
         context.facts, fit_request=partial(attachments.fit_attachments, context)
     )
     return request_size.recount_transcript(stored_transcript, context.policy)

@@ -5,12 +5,13 @@ from uuid import UUID
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import transaction
 
-from compaction.backends import registry as backend_registry
-from compaction.backends.base import StaleTranscript
-from compaction.backends.history import ContextHistory
+from chatcore.context import revisions
+from chatcore.context.history import ContextHistory, load_history
+from chatcore.sessions import changes
 from compaction.ledger import changes as ledger_changes
 from compaction.ledger import store as ledger_store
 from compaction.models import CompactionRun
+from compaction.sessions.transcripts import StaleTranscript
 from compaction.sizing.session_context import NoSuchSession
 from compaction.summaries import state
 
@@ -27,7 +28,7 @@ def undo_step(session_id: UUID, *, base_version: int | None = None) -> None:
     Automatic runs then wait, as after every rewind. Raises NothingToMove, NoSuchSession, and
     StaleTranscript when the context is no longer at `base_version`.
     """
-    history = backend_registry.get_backend().load_history(session_id)
+    history = load_history(session_id)
     if history.undo_version is None:
         raise NothingToMove("There is nothing to undo.")
     _move(session_id, history, history.undo_version, base_version)
@@ -35,7 +36,7 @@ def undo_step(session_id: UUID, *, base_version: int | None = None) -> None:
 
 def redo_step(session_id: UUID, *, base_version: int | None = None) -> None:
     """Go forward to the step that was undone last. Raises what `undo_step` raises."""
-    history = backend_registry.get_backend().load_history(session_id)
+    history = load_history(session_id)
     if history.redo_version is None:
         raise NothingToMove("There is nothing to redo.")
     _move(session_id, history, history.redo_version, base_version)
@@ -46,7 +47,7 @@ def go_to_version(session_id: UUID, version: int) -> None:
 
     Raises NothingToMove if that is the one in force or there is none, and NoSuchSession.
     """
-    history = backend_registry.get_backend().load_history(session_id)
+    history = load_history(session_id)
     if version == history.current:
         raise NothingToMove("The model sees this version already.")
     _move(session_id, history, version, None)
@@ -55,11 +56,10 @@ def go_to_version(session_id: UUID, version: int) -> None:
 def _move(
     session_id: UUID, history: ContextHistory, to_version: int, base_version: int | None
 ) -> None:
-    backend = backend_registry.get_backend()
     with transaction.atomic():
         # This locks the session's row, and only then are runs locked (docs/concurrency.md).
         try:
-            version = backend.rewind_context(session_id, to_version=to_version)
+            version = revisions.rewind_context(session_id, to_version=to_version).version
         except ObjectDoesNotExist:
             raise NoSuchSession(str(session_id)) from None
         if base_version not in (None, version - 1):
@@ -68,7 +68,7 @@ def _move(
         # The step has the ledger as it was then; people may have changed it since.
         if ledger_store.has_lines(session_id):
             ledger_changes.publish_ledger(session_id)
-        backend.announce_context_change(session_id, version)
+        changes.announce_context_change(session_id, version)
 
 
 def _mark_runs(session_id: UUID, history: ContextHistory, to_version: int) -> None:

@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -19,11 +19,12 @@ from django.db.models import Case, F, IntegerField, Min, OuterRef, Q, QuerySet, 
 from django.db.models.functions import Coalesce, Now
 
 from compaction import policies
-from compaction.backends import registry as backend_registry
 from compaction.core.groups.conduct import FlowKnobs
 from compaction.core.knobs import PolicyError
 from compaction.core.presets import PRESETS
 from compaction.models import OPEN_STATUSES, CompactionRun
+from models_registry.models import Provider
+from models_registry.provider_options import is_number_of_places
 
 logger = logging.getLogger(__name__)
 
@@ -144,10 +145,20 @@ def _pass_over_full(
         runs = runs.exclude(policy=policy, places__lte=count)
     providers = Counter(provider for _, _, provider in executing if provider)
     if providers:
-        limits = backend_registry.get_backend().load_places(providers)
+        limits = _load_places(providers)
         full = [name for name, limit in limits.items() if providers[name] >= limit]
         runs = runs.exclude(provider__in=full)
     return runs
+
+
+def _load_places(providers: Collection[str]) -> Mapping[str, int]:
+    """Return how many runs each provider takes at once, its option; left out: any number."""
+    rows = Provider.objects.filter(name__in=providers).values_list("name", "options")
+    return {
+        name: options["compaction_places"]
+        for name, options in rows
+        if is_number_of_places(options.get("compaction_places"))
+    }
 
 
 def _write_claim(run: CompactionRun) -> bool:

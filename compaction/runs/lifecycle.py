@@ -33,14 +33,16 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from compaction.backends import registry as backend_registry
-from compaction.backends.events import CompactionEvent
+from chatcore.events.types import EventType
 from compaction.core.outcome import MessageOutcome, Outcome
 from compaction.core.policy import Policy
 from compaction.core.transcript import Transcript, TranscriptEdit
 from compaction.ledger import reference
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import leases, replacement
+from compaction.runs.telemetry import count_run
+from compaction.sessions.announcements import announce_events
+from compaction.sessions.transcripts import install_outcome
 from compaction.sizing.queries import load_session_state
 from compaction.sizing.session_context import SessionContext
 from compaction.summaries import background
@@ -53,7 +55,7 @@ FIRST_WAIT_SECONDS = 30
 LONGEST_WAIT_SECONDS = 3600
 MIN_GAIN_RATIO = 0.05  # of the threshold; a run that gains less counts as fruitless
 
-RunEvent = tuple[CompactionEvent, dict[str, Any]]
+RunEvent = tuple[EventType, dict[str, Any]]
 
 
 def announce_start(
@@ -75,7 +77,7 @@ def announce_start(
         "expected_seconds": run.expected_seconds,
     }
     with transaction.atomic():
-        _announce_events(run, (CompactionEvent.COMPACTION_STARTED, payload))
+        _announce_events(run, (EventType.COMPACTION_STARTED, payload))
         if not leases.select_claimed_run(run).filter(announced=False).update(announced=True):
             raise leases.RunLeaseLost
     run.announced = True
@@ -129,7 +131,7 @@ def _install_and_close(
         boundary_seq=outcome.boundary_seq,
         shortened_seqs=[entry.seq for entry in outcome.entries if entry.original is not None],
     )
-    version = backend_registry.get_backend().install_outcome(
+    version = install_outcome(
         run.session_id,
         transcript,
         outcome,
@@ -215,7 +217,7 @@ def skip_run(run: CompactionRun, reason: str, *, tokens: int | None = None) -> N
     """End a run that changed nothing, with the reason. Raises RunLeaseLost."""
     with transaction.atomic():
         _announce_events(
-            run, (CompactionEvent.COMPACTION_SKIPPED, {"run": str(run.pk), "reason": reason})
+            run, (EventType.COMPACTION_SKIPPED, {"run": str(run.pk), "reason": reason})
         )
         close_run(
             run,
@@ -236,14 +238,12 @@ def fail_run(
     row (docs/origins.md, "FEAT-011, Failure Handling Rules").
     """
     trims_requests = context is not None and _should_trim_requests(context, tokens or 0)
-    events: list[RunEvent] = [
-        (CompactionEvent.COMPACTION_FAILED, {"run": str(run.pk), "reason": reason})
-    ]
+    events: list[RunEvent] = [(EventType.COMPACTION_FAILED, {"run": str(run.pk), "reason": reason})]
     if trims_requests and context is not None:
         fallback = context.policy.fallback
         if fallback.notify and not _was_trimming_announced(run):
             events.append(
-                (CompactionEvent.CONTEXT_TRIMMED, {"notice": fallback.notice, "run": str(run.pk)})
+                (EventType.CONTEXT_TRIMMED, {"notice": fallback.notice, "run": str(run.pk)})
             )
     with transaction.atomic():
         _announce_events(run, *events)
@@ -280,9 +280,7 @@ def announce_trimming(context: SessionContext) -> None:
     fallback = context.policy.fallback
     with transaction.atomic():
         if fallback.notify:
-            backend_registry.get_backend().announce_events(
-                session_id, (CompactionEvent.CONTEXT_TRIMMED, {"notice": fallback.notice})
-            )
+            announce_events(session_id, (EventType.CONTEXT_TRIMMED, {"notice": fallback.notice}))
         SessionState.objects.update_or_create(session_id=session_id, defaults={"trimming": True})
 
 
@@ -308,13 +306,13 @@ def close_run(run: CompactionRun, status: str, **fields: Any) -> None:
         setattr(run, name, value)
     if not leases.select_claimed_run(run).update(**fields):
         raise leases.RunLeaseLost
-    transaction.on_commit(lambda: backend_registry.get_backend().count_run(run))
+    transaction.on_commit(lambda: count_run(run))
 
 
 def _announce_events(run: CompactionRun, *events: RunEvent) -> None:
     # Called before the run's row is written, because an event locks the session's row, and the
     # session comes before the run in the order of locks.
-    backend_registry.get_backend().announce_events(run.session_id, *events)
+    announce_events(run.session_id, *events)
 
 
 def _build_applied_events(
@@ -340,12 +338,10 @@ def _build_applied_events(
         "targets_count": len(run.targets),
         **{name: getattr(run, name) for name in field_names},
     }
-    events: list[RunEvent] = [(CompactionEvent.COMPACTION_APPLIED, payload)]
+    events: list[RunEvent] = [(EventType.COMPACTION_APPLIED, payload)]
     fallback = context.policy.fallback
     if outcome.summary_error and not outcome.is_extract and fallback.notify:
-        events.append(
-            (CompactionEvent.CONTEXT_TRIMMED, {"notice": fallback.notice, "run": str(run.pk)})
-        )
+        events.append((EventType.CONTEXT_TRIMMED, {"notice": fallback.notice, "run": str(run.pk)}))
     return events
 
 

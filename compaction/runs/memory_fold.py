@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from django.db import transaction
 
-from compaction.backends import registry as backend_registry
 from compaction.core.state import StructuredState
 from compaction.models import CompactionRun
 from compaction.runs import lifecycle
+from compaction.sessions.facts import load_session_facts
 from compaction.sizing.session_context import SessionContext
 from compaction.summaries import state as summary_state
 
@@ -54,7 +54,7 @@ def store_fold(
         if not fold.is_current:
             lifecycle.skip_run(run, CHANGED_REASON, tokens=tokens)
             return
-        facts = backend_registry.get_backend().load_session_facts(run.session_id)
+        facts = load_session_facts(run.session_id)
         assert facts is not None  # its row is locked
         lifecycle.close_run(
             run,

@@ -2,10 +2,10 @@
 
 from django.db import transaction
 
-from compaction.backends import registry as backend_registry
-from compaction.backends.events import CompactionEvent
+from chatcore.events.types import EventType
 from compaction.models import CompactionRun
 from compaction.runs import leases
+from compaction.sessions.announcements import announce_events
 
 
 class RunProgress:
@@ -45,7 +45,5 @@ class RunProgress:
             "text": text[offset:],
         }
         with transaction.atomic():
-            backend_registry.get_backend().announce_events(
-                self.run.session_id, (CompactionEvent.COMPACTION_PROGRESS, payload)
-            )
+            announce_events(self.run.session_id, (EventType.COMPACTION_PROGRESS, payload))
         self._announced_chars = len(text)

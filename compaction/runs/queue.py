@@ -7,11 +7,11 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 
 from compaction import policies
-from compaction.backends import registry as backend_registry
 from compaction.core.knobs import PolicyError
 from compaction.core.policy import STAGES, Policy
 from compaction.models import MAX_SEQ, CompactionRun, find_open_run
 from compaction.runs import lifecycle, repetition
+from compaction.sessions.facts import load_session_facts
 from compaction.sizing import session_context
 from compaction.sizing.session_context import NoSuchSession, SessionContext
 from compaction.worker import tasks
@@ -162,7 +162,7 @@ def _insert_run(run: CompactionRun) -> bool:
             run.save(force_insert=True)
     except IntegrityError:
         # Either the unique constraint refused a second open run, or the session is gone.
-        if backend_registry.get_backend().load_session_facts(run.session_id) is None:
+        if load_session_facts(run.session_id) is None:
             raise NoSuchSession(str(run.session_id)) from None
         return False
     return True

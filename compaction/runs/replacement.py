@@ -6,8 +6,10 @@ from uuid import UUID
 
 from django.db import transaction
 
-from compaction.backends import registry as backend_registry
+from chatcore.context import revisions
+from chatcore.context.history import load_history
 from compaction.models import CompactionRun
+from compaction.sessions.facts import load_session_facts
 from compaction.summaries import state
 
 Status = CompactionRun.Status
@@ -22,9 +24,8 @@ def find_base(session_id: UUID) -> tuple[int, int]:
 
     Raises NothingToReplace.
     """
-    backend = backend_registry.get_backend()
-    facts = backend.load_session_facts(session_id)
-    base_version = backend.load_history(session_id).base_version
+    facts = load_session_facts(session_id)
+    base_version = load_history(session_id).base_version
     if facts is None or not facts.boundary_seq or base_version is None:
         raise NothingToReplace("The chat has no summary that could be written anew.")
     return base_version, facts.boundary_seq - 1
@@ -54,10 +55,9 @@ def go_back_to_install(run: CompactionRun) -> None:
 def _go_back(run: CompactionRun) -> None:
     # This locks the session's row; only then are runs locked (docs/concurrency.md).
     assert run.from_version is not None
-    backend = backend_registry.get_backend()
-    history = backend.load_history(run.session_id)
+    history = load_history(run.session_id)
     steps = set(history.list_path(history.current)) - set(history.list_path(run.from_version))
-    backend.rewind_context(run.session_id, to_version=run.from_version, run=str(run.pk))
+    revisions.rewind_context(run.session_id, to_version=run.from_version, run=str(run.pk))
     applied_runs = CompactionRun.objects.select_for_update().filter(
         session_id=run.session_id, status=Status.APPLIED, version_after__in=steps
     )

@@ -17,7 +17,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from compaction.backends import registry as backend_registry
+from chatcore.models import Hold, Session
+from chatcore.sessions.upkeep import find_clock_problem
 from compaction.models import CompactionRun, ModelCall
 
 DEFAULT_CALL_DAYS = 30
@@ -45,7 +46,7 @@ def prune_records(*, seconds: float = math.inf) -> bool:
 
 def _find_old_rows() -> Iterator[QuerySet[Any]]:
     """Yield what is to be deleted in one transaction each; nothing while the clock is wrong."""
-    if not backend_registry.get_backend().may_delete():
+    if find_clock_problem():
         return
     now = timezone.now()
     if days := settings.COMPACTION.get("CALL_DAYS", DEFAULT_CALL_DAYS):
@@ -61,9 +62,15 @@ def _split(rows: QuerySet[Any], ids: list[Any]) -> Iterator[QuerySet[Any]]:
         yield rows.filter(pk__in=ids[start : start + BATCH_ROWS])
 
 
+def _list_held_session_ids() -> QuerySet[Session, UUID]:
+    """Return the ids of the sessions of users on legal hold, hidden ones too."""
+    held_users = Hold.objects.filter_active().values("user")
+    return Session.all_objects.filter(owner__in=held_users).values_list("pk", flat=True)
+
+
 def _find_old_calls(cutoff: datetime) -> Iterator[list[int]]:
     """Yield the keys of old calls. Keys rise with time, so the first page without one ends it."""
-    held_ids = backend_registry.get_backend().list_held_session_ids()
+    held_ids = _list_held_session_ids()
     last_id = 0
     while True:
         calls = ModelCall.objects.filter(pk__gt=last_id).order_by("pk")
@@ -77,7 +84,7 @@ def _find_old_calls(cutoff: datetime) -> Iterator[list[int]]:
 
 
 def _find_fruitless_runs(cutoff: datetime) -> Iterator[list[UUID]]:
-    held_ids = backend_registry.get_backend().list_held_session_ids()
+    held_ids = _list_held_session_ids()
     runs = CompactionRun.objects.filter(status__in=FRUITLESS, created_at__lt=cutoff)
     runs = runs.exclude(session__in=held_ids).order_by()
     while ids := list(runs.values_list("pk", flat=True)[:SCAN_ROWS]):

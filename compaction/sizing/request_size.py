@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-from compaction.backends import registry as backend_registry
-from compaction.backends.base import STORED_CHARS_PER_TOKEN
 from compaction.core.attachments import compute_file_budget
 from compaction.core.counting import build_counter
 from compaction.core.estimate import (
@@ -17,9 +15,11 @@ from compaction.core.estimate import (
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import Transcript, TranscriptEntry, change_entry
+from compaction.sessions.facts import count_live_messages, sum_message_tokens
+from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
 from compaction.sizing.session_context import SessionContext
 
-# A policy whose values for these knobs are ONECLAW's counts a message's text as the host stores it.
+# A policy whose values for these knobs are ONECLAW's counts a message's text as it is stored.
 TEXT_KNOBS = (
     "method",
     "chars_per_token",
@@ -155,8 +155,8 @@ def recount_tokens(context: SessionContext, stored_tokens: int, message_count: i
 def recount_transcript(transcript: Transcript, policy: Policy) -> Transcript:
     """Return the transcript with every message counted as the policy counts.
 
-    A stored count is kept if the policy counts like the host; but not that of a message that has
-    images, or is shown in another form than the stored one.
+    A stored count is kept if the policy counts in the same way; but not that of a message that
+    has images, or is shown in another form than the stored one.
     """
     keeps_counts = counts_like_host(policy)
     token_counter = build_counter(policy, transcript.family)
@@ -170,7 +170,7 @@ def recount_transcript(transcript: Transcript, policy: Policy) -> Transcript:
 
 
 def counts_like_host(policy: Policy) -> bool:
-    """Return True if the policy counts the text of a message as the host stores it."""
+    """Return True if the policy counts the text of a message as it is stored."""
     if policy.estimate.family_multiplier:
         return False
     return all(
@@ -186,7 +186,7 @@ def estimate_plain_tokens(context: SessionContext, *, before_seq: int | None = N
     facts = context.facts
     summary_chars = len(facts.summary or "") + facts.reference_chars
     overhead_chars = facts.system_chars + facts.tool_chars + summary_chars + facts.recalled_chars
-    message_tokens = backend_registry.get_backend().sum_message_tokens(facts, before_seq=before_seq)
+    message_tokens = sum_message_tokens(facts, before_seq=before_seq)
     return overhead_chars // STORED_CHARS_PER_TOKEN + facts.attached_tokens + message_tokens
 
 
@@ -203,12 +203,11 @@ def _measure_without_usage(context: SessionContext) -> Measurement:
 
 def _estimate_total(context: SessionContext) -> int:
     """Return the policy's estimate of the next request with everything in it."""
-    backend = backend_registry.get_backend()
     knobs = context.policy.estimate
     message_count = 0
     if knobs.per_message or knobs.per_message_chars:
-        message_count = backend.count_live_messages(context.facts)
-    stored_tokens = backend.sum_message_tokens(context.facts)
+        message_count = count_live_messages(context.facts)
+    stored_tokens = sum_message_tokens(context.facts)
     return (
         knobs.per_conversation
         + estimate_fixed_tokens(context)
@@ -221,9 +220,7 @@ def _estimate_total(context: SessionContext) -> int:
 def _estimate_newer_messages(context: SessionContext, last_usage: LastUsage) -> int:
     """Return the policy's estimate of the messages after the last call."""
     facts = context.facts
-    stored_tokens = backend_registry.get_backend().sum_message_tokens(
-        facts, after_seq=last_usage.after_seq
-    )
+    stored_tokens = sum_message_tokens(facts, after_seq=last_usage.after_seq)
     message_count = max(0, facts.last_seq - last_usage.after_seq)
     return recount_tokens(context, stored_tokens, message_count)
 

@@ -4,11 +4,10 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from compaction import policies
-from compaction.backends import registry as backend_registry
-from compaction.backends.base import SessionFacts
 from compaction.core.budget import Budget, plan
 from compaction.core.policy import Policy
 from compaction.models import SessionState
+from compaction.sessions.facts import SessionFacts, describe_model, load_session_facts
 from compaction.sizing import calibration, queries
 from compaction.sizing.calibration import Calibration
 
@@ -73,12 +72,11 @@ def load_session_context(
     `policy`, a name and a policy, replaces the session's own policy and threshold. `provider` and
     `model` replace its language model.
     """
-    backend = backend_registry.get_backend()
-    facts = backend.load_session_facts(session_id)
+    facts = load_session_facts(session_id)
     if facts is None:
         return None
     if provider or model:
-        facts = backend.describe_model(facts, provider=provider, model=model)
+        facts = describe_model(facts, provider=provider, model=model)
     is_automatic = facts.is_automatic and policies.is_compaction_automatic()
     policy_name, active_policy = policy or _choose_session_policy(facts)
     records = queries.load_records(session_id, facts.model)

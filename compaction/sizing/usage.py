@@ -3,8 +3,8 @@
 from typing import Any, Literal
 from uuid import UUID
 
-from compaction.backends import registry as backend_registry
 from compaction.core.budget import Budget
+from compaction.sessions.facts import count_live_messages
 from compaction.sizing import request_size, session_context
 from compaction.sizing.session_context import NoSuchSession, SessionContext
 
@@ -40,7 +40,7 @@ def describe_usage(context: SessionContext) -> dict[str, Any]:
         **_compare_with_window(context.budget, measurement.tokens),
         "window_source": _find_window_source(context),
         "message_count": context.facts.message_count,
-        "live_message_count": backend_registry.get_backend().count_live_messages(context.facts),
+        "live_message_count": count_live_messages(context.facts),
         "breakdown": _build_breakdown(context, measurement.tokens),
         "policy": context.policy_name,
         "automatic": context.automatic_mode,

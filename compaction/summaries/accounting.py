@@ -9,10 +9,10 @@ from django.db import transaction
 from django.db.models import DecimalField, F, Value
 from django.db.models.functions import Coalesce
 
-from compaction.backends.calls import CallResult
 from compaction.models import CompactionRun, ModelCall
 from compaction.patience import store_patiently
 from compaction.sizing.speed import CallTimes
+from compaction.summaries.model_calls import CallResult
 
 
 def record_call(run: CompactionRun, answer: CallResult | None, call: ModelCall) -> int | None:

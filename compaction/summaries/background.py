@@ -2,11 +2,11 @@
 
 from uuid import UUID
 
-from compaction.backends import registry as backend_registry
-from compaction.backends.base import STORED_CHARS_PER_TOKEN
 from compaction.core.budget import Budget
 from compaction.core.state import StructuredState, fit_state
 from compaction.ledger import reference
+from compaction.sessions.transcripts import set_background
+from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
 from compaction.sizing.session_context import load_session_context
 
 UNKNOWN_WINDOW_CHARS = 8_000  # of the state, where the window is not known
@@ -21,9 +21,7 @@ def publish_background(session_id: UUID, structured_state: StructuredState) -> N
     if context is None:
         return
     ledger_text = reference.render_stored_lines(context)
-    backend_registry.get_backend().set_background(
-        session_id, render_background(ledger_text, structured_state, context.budget)
-    )
+    set_background(session_id, render_background(ledger_text, structured_state, context.budget))
 
 
 def render_background(

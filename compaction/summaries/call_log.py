@@ -5,11 +5,11 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compaction.backends.calls import CallFailed, CallResult, CallTrace, Prompt
 from compaction.core.stages.base import SummaryFailed
 from compaction.models import CompactionRun, ModelCall
 from compaction.packing import pack_text
 from compaction.summaries.accounting import record_call
+from compaction.summaries.model_calls import CallFailed, CallResult, CallTrace, Prompt
 from compaction.summaries.refusals import count_refusal, name_refusal, store_refusal
 
 
@@ -95,7 +95,7 @@ class CallLog:
 
 
 def _describe_prompt(prompt: Prompt) -> str:
-    """Return the call as it was asked of a host that does not say what it sent."""
+    """Return the call as it was asked, where nothing was sent."""
     names = ("model", "system", "text", "max_tokens", "temperature")
     return json.dumps({name: getattr(prompt, name) for name in names}, ensure_ascii=False)
 

@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from compaction import policies
-from compaction.backends import registry as backend_registry
-from compaction.backends.base import STORED_CHARS_PER_TOKEN
-from compaction.backends.calls import CallFailed, CallResult, Prompt
 from compaction.core.stages.base import SummaryFailed
 from compaction.core.thin_text import find_thinness
 from compaction.core.transcript import TranscriptEntry
 from compaction.models import CompactionRun
+from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
 from compaction.sizing.session_context import SessionContext
 from compaction.sizing.speed import learn_speed
 from compaction.summaries import prompt as summary_prompt
@@ -21,6 +19,13 @@ from compaction.summaries.accounting import read_times
 from compaction.summaries.call_log import FROM_MESSAGES, CallLog, CallPlace
 from compaction.summaries.chunks import take_chunk
 from compaction.summaries.density import estimate_density
+from compaction.summaries.model_calls import (
+    CallFailed,
+    CallResult,
+    Prompt,
+    call_summary_model,
+    choose_summary_model,
+)
 from compaction.summaries.pace import Pace
 from compaction.summaries.progress import NoProgress, Progress
 from compaction.summaries.prompt import SummaryOptions
@@ -110,7 +115,7 @@ class SummaryClient:
         self.brevity = 1  # the summary is asked to be so many times shorter
         self.room_factor = 1  # an answer may be so many times longer, for its reasoning
         self.final_failure: SummaryFailed | None = None  # after it, no call is made
-        summary_model = backend_registry.get_backend().choose_summary_model(
+        summary_model = choose_summary_model(
             run.session_id,
             policies.resolve_summary_model(self.knobs.model),
             chosen_name=run.summary_model,
@@ -281,9 +286,7 @@ class SummaryClient:
         self.progress.begin_call()
         call_prompt = self.log.begin_call(replace(call_prompt, report=self.progress.report))
         try:
-            answer = backend_registry.get_backend().call_summary_model(
-                self.run.session_id, call_prompt
-            )
+            answer = call_summary_model(self.run.session_id, call_prompt)
         except Exception as error:
             self.log.end_call(call_prompt, None, error)  # it is paid for, too
             if not isinstance(error, CallFailed):

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from django.core.exceptions import ValidationError
 
-from compaction.backends import registry as backend_registry
 from compaction.models import LeafComposition, SummaryLeaf
+from compaction.sessions.facts import load_session_facts
 from compaction.summaries.leaves import compute_fingerprint
 
 MAX_LEAVES = 1_000
@@ -39,7 +39,7 @@ def import_leaves(session_id: UUID, leaves: Sequence[Any]) -> None:
     if len(leaves) > MAX_LEAVES:
         raise ValidationError({"": f"There are more than {MAX_LEAVES} leaves."})
     rows = [_parse_leaf(leaf, f"[{index}]") for index, leaf in enumerate(leaves)]
-    facts = backend_registry.get_backend().load_session_facts(session_id)
+    facts = load_session_facts(session_id)
     if not rows or facts is None or not facts.summary:
         return
     for row in rows:
@@ -54,7 +54,7 @@ def import_leaves(session_id: UUID, leaves: Sequence[Any]) -> None:
 
 
 def _find_composition(session_id: UUID) -> LeafComposition | None:
-    facts = backend_registry.get_backend().load_session_facts(session_id)
+    facts = load_session_facts(session_id)
     if facts is None or not facts.summary:
         return None
     fingerprint = compute_fingerprint(facts.summary)

@@ -11,11 +11,11 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from compaction.backends import registry as backend_registry
 from compaction.core.estimate import estimate_summary
 from compaction.core.leaves.leaf import Leaf, LeafKind
 from compaction.core.policy import Policy
 from compaction.models import CompactionRun, LeafComposition, SummaryLeaf
+from compaction.sessions.facts import load_session_facts
 
 
 def compute_fingerprint(*parts: str) -> str:
@@ -92,7 +92,7 @@ def forget_leaves(session_id: UUID, seqs: Collection[int]) -> None:
 
 def copy_leaves(session_id: UUID, *, target_id: UUID) -> None:
     """Give a fork the leaves that its summary, a copy of one of this session, is composed of."""
-    facts = backend_registry.get_backend().load_session_facts(target_id)
+    facts = load_session_facts(target_id)
     if facts is None or not facts.summary:
         return
     composition = _select_composition(session_id, facts.summary).first()

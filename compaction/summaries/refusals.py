@@ -4,7 +4,7 @@ import logging
 
 from django.db import DatabaseError
 
-from compaction.backends import registry as backend_registry
+from chatcore.metrics import counts
 from compaction.core.stages.base import SummaryFailed
 from compaction.models import CompactionRun, ModelCall
 from compaction.summaries.verification import UntrueSummary
@@ -37,8 +37,8 @@ def name_refusal(error: SummaryFailed) -> str:
 
 
 def count_refusal(error: SummaryFailed) -> None:
-    """Count an answer that is not used, for those who watch the host."""
-    backend_registry.get_backend().count_refused_summary(name_refusal(error))
+    """Count an answer that is not used, for those who watch an installation."""
+    counts.count_refused_summary(name_refusal(error))
 
 
 def store_refusal(run: CompactionRun, number: int, refusal: str, reason: str) -> None:

@@ -5,12 +5,11 @@ and ends with the instruction. The messages are not quoted as data then, so only
 is made so, and its answer is checked against them like any other.
 """
 
-from compaction.backends import registry as backend_registry
-from compaction.backends.calls import SummaryModel
 from compaction.models import CompactionRun
 from compaction.sizing import request_size
 from compaction.sizing.session_context import SessionContext
 from compaction.summaries import headers
+from compaction.summaries.model_calls import SummaryModel, load_cached_tokens
 from compaction.summaries.prompt import SYSTEM_PROMPT
 
 QUOTE_CHARS = 80
@@ -52,7 +51,7 @@ class TalkRide:
         price, cached_price = self.summary_model.input_price, self.summary_model.cached_input_price
         if not price or cached_price is None or cached_price >= price:
             return False
-        cached_tokens = backend_registry.get_backend().load_cached_tokens(self.session_id)
+        cached_tokens = load_cached_tokens(self.session_id)
         new_tokens = max(0, self._count_talk_tokens() - cached_tokens)
         talk_cost = cached_tokens * float(cached_price) + new_tokens * float(price)
         return bool(cached_tokens) and talk_cost < transcript_tokens * float(price)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from compaction.backends import registry as backend_registry
+from chatcore.sessions import changes
 from compaction.core.state import SECTIONS, StructuredState, undo_change
 from compaction.models import CompactionRun, WorkingState
 from compaction.sizing import session_context
@@ -127,7 +127,7 @@ def change_structured_state(
     with transaction.atomic():
         # The announcement comes first because it locks the session's row, so that of two changes
         # at the same time the second reads what the first has stored.
-        backend_registry.get_backend().announce_state_change(session_id)
+        changes.record_session_change(session_id, fields=["state"], is_user_act=False)
         structured_state = edit(load_structured_state(session_id))
         store_structured_state(session_id, structured_state)
         background.publish_background(session_id, structured_state)

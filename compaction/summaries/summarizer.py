@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from compaction.backends.base import STORED_CHARS_PER_TOKEN
 from compaction.core.estimate import estimate_summary
 from compaction.core.leaves.leaf import Leaf
 from compaction.core.leaves.spans import NumberedLine
@@ -16,6 +15,7 @@ from compaction.core.stages.base import SummaryFailed, SummaryOutcome, SummaryTa
 from compaction.core.stages.summarize import find_objection
 from compaction.core.state import SECTIONS, StructuredState, merge_delta, number_sections
 from compaction.models import CompactionRun, ModelCall
+from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
 from compaction.sizing.session_context import SessionContext
 from compaction.summaries import headers, memory, state_delta
 from compaction.summaries import source as summary_source

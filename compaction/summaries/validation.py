@@ -9,8 +9,8 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable
 
-from compaction.backends.calls import CallResult
 from compaction.core.stages.base import SummaryFailed
+from compaction.summaries.model_calls import CallResult
 from compaction.summaries.unwrapping import unwrap_summary
 
 LOOP_CHARS = 400  # in a shorter text repetition cannot be told from chance

@@ -4,12 +4,12 @@ import logging
 from typing import Any
 from uuid import UUID
 
-from compaction.backends import registry as backend_registry
-from compaction.backends.events import CompactionEvent
+from chatcore.events.types import EventType
 from compaction.core.state import StructuredState
 from compaction.ledger import recorder
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import engine
+from compaction.sessions.announcements import announce_events
 from compaction.sizing import calibration, request_size, session_context
 from compaction.sizing.decision_log import Action, log_decision
 from compaction.sizing.session_context import SessionContext
@@ -31,9 +31,7 @@ def measure_and_request_run(sender: Any = None, *, session_id: UUID, **_: Any) -
         if context is None:
             return
         usage = describe_usage(context)
-        backend_registry.get_backend().announce_events(
-            session_id, (CompactionEvent.CONTEXT_USAGE, usage)
-        )
+        announce_events(session_id, (EventType.CONTEXT_USAGE, usage))
         has_work = usage["should_compact"] or memory.is_session_memory_full(context)
         action = _choose_action(context, should_compact=has_work)
         tokens = usage["estimated_input_tokens"]

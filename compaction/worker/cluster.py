@@ -24,7 +24,7 @@ from django.core.management import call_command
 from django.db import close_old_connections, connections
 from django_q.conf import Conf
 
-from compaction.backends import registry as backend_registry
+from chatcore.turns.recovery import RecoveryChore
 from compaction.patience import is_outage
 from compaction.runs import engine, leases, retention
 from compaction.runs.beats import record_beat, remove_beat
@@ -229,9 +229,12 @@ def resend_lost_runs() -> None:
         logger.warning("sent %s lost compaction runs again", run_count)
 
 
+_recovery = RecoveryChore()
+
+
 def recover_turns() -> None:
     """Close the turns of processes that died."""
-    backend_registry.get_backend().recover_turns()
+    _recovery.recover()
 
 
 def prune_records() -> bool:

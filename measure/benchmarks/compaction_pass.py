@@ -11,10 +11,10 @@ from uuid import UUID
 from django.conf import settings
 
 from chatcore.models import Session
-from compaction.backends.calls import CallResult, Prompt
-from compaction.backends.chatcore.summary_calls import ChatcoreSummaryCaller
 from compaction.models import CompactionRun
 from compaction.runs import engine
+from compaction.summaries import calls
+from compaction.summaries.model_calls import CallResult, Prompt
 from measure.benchmarks.raw_store import RawStore
 from measure.benchmarks.sample_sessions import EXCHANGE, create_conversation, create_model
 from measure.benchmarks.timing import Row, measure_once
@@ -71,17 +71,15 @@ def _measure_run(session: Session) -> float:
 @contextlib.contextmanager
 def _time_summary_calls() -> Iterator[list[float]]:
     """Note the seconds of each call of the summary model, which goes on as it always does."""
-    call = ChatcoreSummaryCaller.call_summary_model
+    call = calls.call_summary_model
     times: list[float] = []
 
-    def call_and_note(
-        caller: ChatcoreSummaryCaller, session_id: UUID, prompt: Prompt
-    ) -> CallResult:
+    def call_and_note(session_id: UUID, prompt: Prompt) -> CallResult:
         start = time.perf_counter()
         try:
-            return call(caller, session_id, prompt)
+            return call(session_id, prompt)
         finally:
             times.append(time.perf_counter() - start)
 
-    with patch.object(ChatcoreSummaryCaller, "call_summary_model", call_and_note):
+    with patch.object(calls, "call_summary_model", call_and_note):
         yield times

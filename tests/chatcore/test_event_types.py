@@ -1,4 +1,4 @@
-"""The list of event types: what the page and compaction repeat of it."""
+"""The list of event types: what the page repeats of it."""
 
 import ast
 from pathlib import Path
@@ -7,7 +7,6 @@ from django.conf import settings
 
 from chatcore.events.types import EventType, render_event_types_js
 from chatcore.models import SessionEvent
-from compaction.backends.events import CompactionEvent
 
 PAGE_MODULE = Path(settings.BASE_DIR, "chatcore/static/chatcore/js/event_types.js")
 
@@ -16,17 +15,13 @@ def test_the_page_lists_the_same_event_types() -> None:
     assert PAGE_MODULE.read_text() == render_event_types_js()
 
 
-def test_every_event_of_compaction_is_an_event_type() -> None:
-    assert {event.value for event in CompactionEvent} <= {event.value for event in EventType}
-
-
 def test_every_event_name_fits_its_column() -> None:
     max_length = SessionEvent._meta.get_field("name").max_length
     assert max(len(event) for event in EventType) <= (max_length or 0)
 
 
 def test_no_module_writes_the_name_of_an_event_itself() -> None:
-    owners = {"chatcore/events/types.py", "compaction/backends/events.py"}
+    owners = {"chatcore/events/types.py"}
     names = {event.value for event in EventType}
     repeated_names = [
         f"{path}:{node.lineno} {node.value}"

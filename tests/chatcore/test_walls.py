@@ -25,12 +25,6 @@ class Wall(NamedTuple):
 WALLS = [
     Wall("chatcore", ["compaction"]),
     Wall("models_registry", ["chatcore", "compaction"]),
-    Wall(
-        "compaction",
-        ["chatcore", "models_registry"],
-        exempt_paths=["compaction/backends/chatcore/", "compaction/api/"],
-    ),
-    Wall("compaction/api", ["chatcore", "models_registry"], allowed_modules=["chatcore.rest"]),
     # A leaf: of the conversation it knows only how to clean text, and how a database is away.
     Wall(
         "chatcore/rest",

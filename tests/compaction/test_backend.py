@@ -11,10 +11,16 @@ from chatcore.context import revisions
 from chatcore.files import intake
 from chatcore.models import Message, Session
 from chatcore.providers.base import Request
-from compaction.backends import registry as backend_registry
-from compaction.backends.base import SessionFacts, StaleTranscript
 from compaction.core.outcome import Outcome
 from compaction.core.transcript import Transcript, TranscriptEdit
+from compaction.requests.editing import keep_messages, parse_request, rebuild_request
+from compaction.sessions.facts import (
+    SessionFacts,
+    count_live_messages,
+    load_session_facts,
+    sum_message_tokens,
+)
+from compaction.sessions.transcripts import StaleTranscript, install_outcome, load_transcript
 from models_registry.models import AiModel
 from tests.support.sample_files import build_png
 
@@ -42,13 +48,13 @@ def talked(session: Session) -> Session:
 
 
 def subject(session: Session) -> SessionFacts:
-    facts = backend_registry.get_backend().load_session_facts(session.pk)
+    facts = load_session_facts(session.pk)
     assert facts is not None
     return facts
 
 
 def load(session: Session) -> Transcript:
-    return backend_registry.get_backend().load_transcript(subject(session))
+    return load_transcript(subject(session))
 
 
 def install(session: Session, **outcome: Any) -> int:
@@ -57,7 +63,7 @@ def install(session: Session, **outcome: Any) -> int:
         "summary": "They met.",
         "boundary_seq": 7,
     } | outcome
-    return backend_registry.get_backend().install_outcome(
+    return install_outcome(
         session.pk,
         load(session),
         Outcome(**fields),
@@ -99,7 +105,7 @@ def test_a_pass_over_a_context_that_changed_is_refused(talked: Session) -> None:
     old = load(talked)
     install(talked)
     with pytest.raises(StaleTranscript):
-        backend_registry.get_backend().install_outcome(
+        install_outcome(
             talked.pk, old, Outcome(status="applied", summary="x", boundary_seq=9), run="r"
         )
 
@@ -114,7 +120,7 @@ def test_an_edited_message_comes_with_what_it_was_and_weighs_what_it_is(talked: 
     second = load(talked).entries[1]
     assert (second.content, second.original, second.tokens) == ("short", "02" + "x" * 398, 1)
     assert load(talked).entries[0].original is None
-    assert backend_registry.get_backend().sum_message_tokens(subject(talked)) == 901
+    assert sum_message_tokens(subject(talked)) == 901
 
 
 def test_only_what_is_sent_weighs_and_counts(talked: Session) -> None:
@@ -125,33 +131,31 @@ def test_only_what_is_sent_weighs_and_counts(talked: Session) -> None:
     assert [entry.pinned for entry in load(talked).entries] == [False, True, False, False, False]
     assert seqs(load(talked)) == [1, 3, 7, 8, 9]
     assert (
-        backend_registry.get_backend().sum_message_tokens(now),
-        backend_registry.get_backend().count_live_messages(now),
+        sum_message_tokens(now),
+        count_live_messages(now),
     ) == (500, 5)
-    assert backend_registry.get_backend().sum_message_tokens(now, after_seq=7) == 200
+    assert sum_message_tokens(now, after_seq=7) == 200
 
 
 def test_what_stands_for_older_messages_is_no_message_and_is_never_left_out(
     talked: Session,
 ) -> None:
     install(talked)
-    backend = backend_registry.get_backend()
-    request = backend.rebuild_request(talked)
-    parsed_transcript = backend.parse_request(request, None).transcript
+    request = rebuild_request(talked)
+    parsed_transcript = parse_request(request, None).transcript
     assert len(parsed_transcript.entries) == 4
     assert "They met." in (parsed_transcript.summary or "")
-    smaller_request = backend.keep_messages(request, {parsed_transcript.entries[-1].seq})
+    smaller_request = keep_messages(request, {parsed_transcript.entries[-1].seq})
     assert isinstance(smaller_request, Request)
     assert [message.seq for message in smaller_request.messages] == [None, 10]
     assert "They met." in smaller_request.messages[0].content
 
 
 def test_a_request_that_is_built_again_keeps_what_its_turn_alone_says(talked: Session) -> None:
-    backend = backend_registry.get_backend()
-    request = backend.rebuild_request(talked)
+    request = rebuild_request(talked)
     assert isinstance(request, Request)
     request = replace(request, params={"tool_choice": "none"})
-    rebuilt_request = backend.rebuild_request(talked, request)
+    rebuilt_request = rebuild_request(talked, request)
     assert isinstance(rebuilt_request, Request)
     assert rebuilt_request.params == {"tool_choice": "none"}
 
@@ -221,16 +225,12 @@ def test_tools_that_the_client_runs_are_measured_while_their_turn_is_open(talked
 def test_a_summary_in_the_system_text_is_a_summary_where_system_texts_do_not_count(
     talked: Session,
 ) -> None:
-    backend_registry.get_backend().install_outcome(
+    install_outcome(
         talked.pk,
         load(talked),
         Outcome(status="applied", summary="They met. " * 100, boundary_seq=7),
         run="r",
     )
-    parsed_transcript = (
-        backend_registry.get_backend()
-        .parse_request(backend_registry.get_backend().rebuild_request(talked), None)
-        .transcript
-    )
+    parsed_transcript = parse_request(rebuild_request(talked), None).transcript
     assert parsed_transcript.system.strip() == "Be brief."
     assert "They met." in (parsed_transcript.summary or "")

@@ -19,8 +19,7 @@ from chatcore.transfer.importer import import_messages, import_session
 from chatcore.transfer.reader import InvalidImport
 from chatcore.turns import deletion, forks, pins, versions
 from chatcore.turns.messages import append_message
-from compaction.backends import registry as backend_registry
-from compaction.backends.base import SessionFacts
+from compaction.sessions.facts import SessionFacts, load_session_facts, sum_message_tokens
 from models_registry.models import AiModel
 from tests.support.sample_files import build_png
 
@@ -32,7 +31,7 @@ SIZES = (1, 3, 4, 7, 8, 41, 400)  # characters
 
 
 def load_facts(session: Session) -> SessionFacts:
-    facts = backend_registry.get_backend().load_session_facts(session.pk)
+    facts = load_session_facts(session.pk)
     assert facts is not None
     return facts
 
@@ -83,7 +82,7 @@ def check_sums(session: Session) -> None:
         count = partial(live_sums.count_live_messages, context, after_seq=after_seq)
         assert count(before_seq=before_seq) == len(in_range)
     tokens = sum(count_tokens(message, edits) for message in live_messages)
-    assert backend_registry.get_backend().sum_message_tokens(facts) == tokens
+    assert sum_message_tokens(facts) == tokens
     sent_ids = {message.pk for message in live_messages} - edits.keys()
     files = [file for file in session.attachments.all() if file.message_id in sent_ids]
     texts = [file for file in files if not file.media_type.startswith("image/")]

@@ -12,10 +12,10 @@ from chatcore.context import summary_block
 from chatcore.providers.registry import PROTOCOLS
 from chatcore.sessions import token_estimate, truncation
 from chatcore.web.message_pages import MAX_PAGE_SIZE
-from compaction.backends.base import STORED_CHARS_PER_TOKEN
 from compaction.core.estimate import CHARS_PER_TOKEN
 from compaction.core.groups.summaries import Place, TemplateName
 from compaction.core.presets import ONECLAW
+from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
 from compaction.sizing.usage import WARNING_RATIO
 from compaction.summaries.templates import SUMMARY_TEMPLATES
 from models_registry.models import Provider

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from chatcore.models import Message, Session
-from compaction.backends.calls import CallResult
 from compaction.core.presets import PRESETS
 from compaction.core.stages.base import SummaryFailed
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from compaction.summaries import prompt, validation
+from compaction.summaries.model_calls import CallResult
 from compaction.summaries.templates import SUMMARY_TEMPLATES
 from models_registry.models import AiModel, Provider
 from tests.support.anthropic_client import speak_anthropic

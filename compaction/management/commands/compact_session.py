@@ -9,6 +9,7 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 from django.template.defaultfilters import pluralize
 
+from chatcore.spending.budgets import BudgetSpent
 from compaction import policies
 from compaction.core.knobs import PolicyError
 from compaction.models import CompactionRun
@@ -60,7 +61,7 @@ class Command(BaseCommand):
             PolicyError,
             queue.RunConflict,
             allowance.TooManyRuns,
-            allowance.BudgetSpent,
+            BudgetSpent,
         ) as error:
             raise CommandError(str(error)) from None
         self.stdout.write("\n".join(_format_report(run, dry_run=dry_run)))

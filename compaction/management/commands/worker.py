@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
-from compaction.backends.registry import get_backend
+from chatcore.metrics import exposition
 from compaction.worker.cluster import PATIENCE, ClusterKeeper
 
 
@@ -72,6 +72,6 @@ def serve_metrics(address: str) -> None:
     """Serve metrics at `host:port`. Raises CommandError, with one sentence, if that cannot be."""
     host, _, port = address.rpartition(":")
     try:
-        get_backend().serve_metrics(host.strip("[]"), int(port))
+        exposition.serve_counts(host.strip("[]"), int(port))
     except (OSError, ValueError, OverflowError) as error:
         raise CommandError(f"--metrics is {address}: {error}.", returncode=2) from None

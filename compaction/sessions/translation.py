@@ -1,11 +1,13 @@
-"""Translate chatcore's messages, tools and stored estimates into the core's terms."""
+"""Translate stored messages, tools and estimates into the core's terms."""
 
 from collections.abc import Sequence
 
 from chatcore.context.live_messages import LiveMessage
 from chatcore.providers.base import ChatMessage, Tool, ToolCall
-from compaction.backends.base import STORED_CHARS_PER_TOKEN
+from compaction.core.estimate import CHARS_PER_TOKEN
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
+
+STORED_CHARS_PER_TOKEN = CHARS_PER_TOKEN  # the ratio behind the estimates that are stored
 
 
 def serialize_tools(tools: Sequence[Tool]) -> str:
@@ -14,7 +16,7 @@ def serialize_tools(tools: Sequence[Tool]) -> str:
 
 
 def estimate_stored_tokens(characters: int) -> int:
-    """Return the tokens that the host stores as the estimate for a text of this length."""
+    """Return the tokens that are stored as the estimate for a text of this length."""
     return max(1, characters // STORED_CHARS_PER_TOKEN) if characters else 0
 
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
+import threading
 import time
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from django import db
@@ -36,11 +37,10 @@ from chatcore.spending.calls import (
     settle_call,
 )
 from chatcore.tools import registry as tool_registry
-from compaction.backends.calls import CallFailed, CallResult, ModelNotUsable, Prompt, SummaryModel
-from compaction.backends.chatcore.translation import estimate_stored_tokens
+from compaction.packing import pack_text
 from compaction.patience import store_patiently
+from compaction.sessions.translation import estimate_stored_tokens
 from models_registry.models import AiModel, Provider
-from models_registry.provider_options import is_number_of_places
 
 logger = logging.getLogger(__name__)
 
@@ -49,110 +49,217 @@ FORBIDDEN_STATUSES = (401, 403)  # for the key, the account or the place: not fo
 CACHE_LIFETIME = timedelta(minutes=5)  # without use; the shortest of the providers
 
 
-class ChatcoreSummaryCaller:
-    """The models that write summaries, and single calls of them without tools."""
+class CallFailed(Exception):
+    """A call of a language model ended without an answer.
 
-    def choose_summary_model(
-        self, session_id: UUID, model_name: str, *, chosen_name: str = ""
-    ) -> SummaryModel:
-        """Return the model that writes a session's summaries.
+    `too_long` means that the provider refused the request for its length; `tokens` and `window` are
+    then the provider's numbers, in tokens, where it gave them. `temperature` means that the model
+    accepts no temperature. `seconds` is how long the call was waited for, where it was stopped.
+    `is_final` means that another call would fail too, as with a refused key.
+    """
 
-        It is the session's own, unless a run, the registry or `model_name` names another. A
-        provider whose option `summary_headings` is `bare` has models that copy explanations of
-        headings; the option `summary_seconds` gives its models more time than the policy does.
-        """
-        session_model = _load_session_model(session_id)
-        model = _find_chosen_model(chosen_name)
-        if model is None and session_model is not None:
-            model = _find_named_model(session_model, model_name) or session_model
-        if model is None:
-            return SummaryModel(model="")
-        return SummaryModel(
-            model=str(model),
-            echoes_headings=model.provider.options.get("summary_headings") == "bare",
-            timeout=model.provider.options.get("summary_seconds", 0),
-            window=model.request_limit,
-            max_output_tokens=model.max_output_tokens,
-            input_price=model.input_price,
-            cached_input_price=model.cached_input_price,
+    def __init__(
+        self,
+        detail: str,
+        *,
+        too_long: bool = False,
+        tokens: int | None = None,
+        window: int | None = None,
+        temperature: bool = False,
+        seconds: float | None = None,
+        is_final: bool = False,
+    ) -> None:
+        super().__init__(detail)
+        self.too_long = too_long
+        self.tokens = tokens
+        self.window = window
+        self.temperature = temperature
+        self.seconds = seconds
+        self.is_final = is_final
+
+
+class ModelNotUsable(Exception):
+    """A model cannot write the summary that it was chosen for; the text says why, for people."""
+
+
+class CallTrace:
+    """What is noted of a call while it is made, for those who look into the run.
+
+    `answer` is the text that has come so far, word for word.
+    """
+
+    def __init__(self) -> None:
+        self.answer = ""
+        self._request = b""
+        self._packing: threading.Thread | None = None
+
+    def keep_request(self, body: bytes) -> None:
+        """Keep the body as it was sent. Another thread packs it while the model writes."""
+        self._packing = threading.Thread(target=self._pack, args=(body,), daemon=True)
+        self._packing.start()
+
+    def take_request(self) -> bytes:
+        """Return the body, as it is stored; nothing if none was kept."""
+        if self._packing is not None:
+            self._packing.join()
+        return self._request
+
+    def _pack(self, body: bytes) -> None:
+        self._request = pack_text(body)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt:
+    """A call: a fixed system text, and one message that holds everything else."""
+
+    system: str
+    text: str
+    max_tokens: int
+    temperature: float | None  # None: the model's default
+    model: str = ""  # the name of the model to call; empty: the session's own
+    timeout: float = 240.0  # seconds, for the whole call
+    first_word_seconds: float = 0.0  # that a slow model may need before its first word
+    rides_talk: bool = False  # the text follows what the session's next request sends
+    # Called about once a second, in another thread, with what was written so far.
+    # What it raises ends the call.
+    report: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
+    # Takes what was sent and what came.
+    trace: CallTrace | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummaryModel:
+    """The language model that writes a session's summaries; `model` is empty where there is none.
+
+    `echoes_headings` marks a small model that copies explanations of headings into its answer, so
+    that its prompt must hold bare headings. Sizes are tokens; None is unknown.
+    """
+
+    model: str
+    echoes_headings: bool = False
+    timeout: float = 0.0  # seconds that a call of it needs at least, where somebody knows
+    window: int | None = None
+    max_output_tokens: int | None = None
+    input_price: Decimal | None = None  # for a million tokens; None is unknown
+    cached_input_price: Decimal | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallResult:
+    """A language model's answer and its cost.
+
+    Token counts are the provider's, or estimates where it gave none. `cached_tokens` are those of
+    the input that came from a cache. `cost` is None where it is unknown. `prompt_seconds` is the
+    time to the first word, and `answer_seconds` that from there to the end.
+    """
+
+    text: str
+    finish: Literal["stop", "length", "tool_calls", "refusal", "unknown"]
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int = 0
+    prompt_seconds: float = 0.0
+    answer_seconds: float = 0.0
+    cost: Decimal | None = None
+
+
+def choose_summary_model(
+    session_id: UUID, model_name: str, *, chosen_name: str = ""
+) -> SummaryModel:
+    """Return the model that writes a session's summaries.
+
+    It is `chosen_name`, which somebody chose for one run, else the one that the session's model
+    names for this, else `model_name` (`same` names none), else the session's own. A provider
+    whose option `summary_headings` is `bare` has models that copy explanations of headings; the
+    option `summary_seconds` gives its models more time than the policy does.
+    """
+    session_model = _load_session_model(session_id)
+    model = _find_chosen_model(chosen_name)
+    if model is None and session_model is not None:
+        model = _find_named_model(session_model, model_name) or session_model
+    if model is None:
+        return SummaryModel(model="")
+    return SummaryModel(
+        model=str(model),
+        echoes_headings=model.provider.options.get("summary_headings") == "bare",
+        timeout=model.provider.options.get("summary_seconds", 0),
+        window=model.request_limit,
+        max_output_tokens=model.max_output_tokens,
+        input_price=model.input_price,
+        cached_input_price=model.cached_input_price,
+    )
+
+
+def find_summary_model(user: AbstractBaseUser | AnonymousUser, name: str) -> str:
+    """Return the full name of a model that a user may choose. Raises ModelNotUsable.
+
+    To a user no other models exist than those that the rights of the groups allow.
+    """
+    model = select_models(user.pk).find_by_name(name)
+    if model is None:
+        raise ModelNotUsable("There is no usable language model of this name.")
+    if model.provider.api_key_env and not model.provider.has_key():
+        raise ModelNotUsable(
+            f"The provider {model.provider} has no key. Choose a model of another provider."
         )
+    return str(model)
 
-    def find_summary_model(self, user: AbstractBaseUser | AnonymousUser, name: str) -> str:
-        """Return the full name of a model that a user may choose. Raises ModelNotUsable.
 
-        To a user no other models exist than those that the rights of the groups allow.
-        """
-        model = select_models(user.pk).find_by_name(name)
-        if model is None:
-            raise ModelNotUsable("There is no usable language model of this name.")
-        if model.provider.api_key_env and not model.provider.has_key():
-            raise ModelNotUsable(
-                f"The provider {model.provider} has no key. Choose a model of another provider."
-            )
-        return str(model)
+def load_cached_tokens(session_id: UUID) -> int:
+    """Return what the newest answer read from a cache; 0 once the cache may be gone."""
+    answers = Message.objects.exclude_superseded().filter(
+        session=session_id, role=Message.Role.ASSISTANT
+    )
+    newest = answers.order_by("-seq").values_list("created_at", "token_count_cache_read")
+    for created_at, cached_tokens in newest[:1]:
+        if created_at >= timezone.now() - CACHE_LIFETIME:
+            return cached_tokens or 0
+    return 0
 
-    def load_places(self, providers: Collection[str]) -> Mapping[str, int]:
-        """Return the option `compaction_places` of those providers that have it."""
-        rows = Provider.objects.filter(name__in=providers).values_list("name", "options")
-        return {
-            name: options["compaction_places"]
-            for name, options in rows
-            if is_number_of_places(options.get("compaction_places"))
-        }
 
-    def load_cached_tokens(self, session_id: UUID) -> int:
-        """Return what the newest answer read from a cache; 0 once the cache may be gone."""
-        answers = Message.objects.exclude_superseded().filter(
-            session=session_id, role=Message.Role.ASSISTANT
+def call_summary_model(session_id: UUID, prompt: Prompt) -> CallResult:
+    """Send one request to the prompt's model, and return its answer. Raises CallFailed."""
+    model = _choose_model(session_id, prompt)
+    request = _build_request(session_id, model, prompt)
+    try:
+        # The caller counts its calls and pays for them, so the client must not repeat any.
+        connection = build_connection(model.provider, max_retries=0, for_summary=True)
+        first_wait = max(connection.timeout_seconds, prompt.first_word_seconds)
+        connection = replace(
+            connection,
+            timeout_seconds=first_wait,
+            keep_request=_build_request_hook(connection, prompt),
         )
-        newest = answers.order_by("-seq").values_list("created_at", "token_count_cache_read")
-        for created_at, cached_tokens in newest[:1]:
-            if created_at >= timezone.now() - CACHE_LIFETIME:
-                return cached_tokens or 0
-        return 0
-
-    def call_summary_model(self, session_id: UUID, prompt: Prompt) -> CallResult:
-        """Send one request to the prompt's model, and return its answer. Raises CallFailed."""
-        model = _choose_model(session_id, prompt)
-        request = _build_request(session_id, model, prompt)
-        try:
-            # The caller counts its calls and pays for them, so the client must not repeat any.
-            connection = build_connection(model.provider, max_retries=0, for_summary=True)
-            first_wait = max(connection.timeout_seconds, prompt.first_word_seconds)
-            connection = replace(
-                connection,
-                timeout_seconds=first_wait,
-                keep_request=_build_request_hook(connection, prompt),
-            )
-            call = _reserve_call(session_id, model, request)
-            # The database connection goes back to the pool while the model writes.
-            close_old_connections()
-            answer = _ask_model(connection, request, prompt, call)
-        except ContextOverflow as error:
-            raise CallFailed(
-                error.detail, too_long=True, tokens=error.tokens, window=error.window
-            ) from None
-        except ProviderRejected as error:
-            is_about_temperature = "temperature" in error.detail.lower()
-            raise CallFailed(
-                error.detail,
-                temperature=is_about_temperature,
-                is_final=error.refused_status in FORBIDDEN_STATUSES,
-            ) from None
-        except ProviderError as error:
-            is_timeout = isinstance(error, ProviderTimeout)
-            raise CallFailed(
-                error.detail,
-                seconds=first_wait if is_timeout else None,
-                is_final=isinstance(error, ProviderAuth),
-            ) from None
-        except TimeoutError:
-            raise CallFailed(
-                f"The summary was not finished within {prompt.timeout:g} seconds.",
-                seconds=prompt.timeout,
-            ) from None
-        cost = store_patiently(lambda: settle_call(call, answer.end.usage))
-        return _build_call_result(model, prompt, answer, cost)
+        call = _reserve_call(session_id, model, request)
+        # The database connection goes back to the pool while the model writes.
+        close_old_connections()
+        answer = _ask_model(connection, request, prompt, call)
+    except ContextOverflow as error:
+        raise CallFailed(
+            error.detail, too_long=True, tokens=error.tokens, window=error.window
+        ) from None
+    except ProviderRejected as error:
+        is_about_temperature = "temperature" in error.detail.lower()
+        raise CallFailed(
+            error.detail,
+            temperature=is_about_temperature,
+            is_final=error.refused_status in FORBIDDEN_STATUSES,
+        ) from None
+    except ProviderError as error:
+        is_timeout = isinstance(error, ProviderTimeout)
+        raise CallFailed(
+            error.detail,
+            seconds=first_wait if is_timeout else None,
+            is_final=isinstance(error, ProviderAuth),
+        ) from None
+    except TimeoutError:
+        raise CallFailed(
+            f"The summary was not finished within {prompt.timeout:g} seconds.",
+            seconds=prompt.timeout,
+        ) from None
+    cost = store_patiently(lambda: settle_call(call, answer.end.usage))
+    return _build_call_result(model, prompt, answer, cost)
 
 
 def _build_request_hook(connection: Connection, prompt: Prompt) -> Callable[[bytes], None] | None:

@@ -1,1 +1,0 @@
-"""The host behind small protocols (base.py), and one package for each host that exists."""

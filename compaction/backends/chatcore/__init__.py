@@ -1,1 +1,0 @@
-"""Chatcore as the host: the only package of compaction that imports it."""

@@ -1,0 +1,293 @@
+"""Load what is known of a session before its messages are, and sums over these."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db.models import QuerySet
+
+from chatcore.context import live_sums, recalled, summary_block
+from chatcore.context.live_sums import LiveContext
+from chatcore.files.rendering import MAX_IMAGES
+from chatcore.models import ContextRevision, Message, Session, Turn
+from chatcore.projects import system_text
+from chatcore.providers.base import Tool
+from chatcore.rights.names import EVERYTHING, AllowedNames, Kind, list_allowed_in
+from chatcore.statements import load_measured_row
+from chatcore.tools import registry as tool_registry
+from chatcore.turns import client_tools
+from compaction.core.estimate import LastUsage
+from compaction.sessions.translation import serialize_tools
+from models_registry.catalog import look_up_model
+from models_registry.models import AiModel
+
+_REWIND_SOURCES = (ContextRevision.Source.REWIND, ContextRevision.Source.RESET)
+
+NO_SESSION = UUID(int=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionFacts:
+    """What is known about a session, or a model alone, before any message is loaded.
+
+    Names are empty strings where nothing is set. Sizes are tokens, unless their name says
+    characters.
+    """
+
+    session_id: UUID = NO_SESSION
+    owner_pk: Any = None  # the key of its user; None for a model alone
+
+    # Its settings.
+    policy: str = ""
+    compact_threshold: float | None = None  # the session's own share, from 0 to 1
+    is_automatic: bool = True
+    max_tokens: int | None = None  # the longest answer that the session requests
+
+    # Its language model; a size of None is unknown.
+    model: str
+    family: str
+    window: int | None
+    max_input: int | None = None  # the most that the model takes as a request, if that is less
+    output_reserve: int | None
+    model_policy: str = ""
+    summary_model: str = ""
+
+    # Its context. The user may have gone back to an earlier one, and nothing was installed since
+    # then.
+    version: int = 0
+    is_rewound: bool = False
+    summary: str | None = None
+    boundary_seq: int | None = None
+    kept_seqs: tuple[int, ...] = ()  # unpinned messages before the boundary that are still sent
+
+    # Sizes of everything that is sent apart from messages.
+    system_chars: int = 0
+    tool_chars: int = 0
+    reference_chars: int = 0  # the text around the summary, and the background beside it
+    attached_tokens: int = 0  # text files of live messages, estimated by STORED_CHARS_PER_TOKEN
+    attached_images: int = 0
+    recalled_chars: int = 0  # what the open turn brings back from before the boundary
+
+    # Its messages, compacted ones included.
+    message_count: int = 0
+    last_seq: int = 0
+    newest_prompt_tokens: int = 0  # of the newest user message, as it is stored
+
+    # The provider's count of this model's last call on exactly this context.
+    last_usage: LastUsage | None = None
+
+
+def load_session_facts(session_id: UUID) -> SessionFacts | None:
+    """Return the session's facts, or None if it is deleted.
+
+    This takes one query, one more if the session has files, and one more if it is in a project.
+    """
+    row = load_measured_row(session_id)
+    if row is None:
+        return None
+    kept_seqs = tuple(row["kept_seqs"] or ())
+    model_name = _join_model_name(row["provider_name"], row["model_name"])
+    facts = SessionFacts(
+        session_id=session_id,
+        owner_pk=row["owner_id"],
+        policy=row["policy"],
+        compact_threshold=row["compact_threshold"],
+        is_automatic=row["auto_compact"],
+        max_tokens=row["params"].get("max_tokens"),
+        model=model_name,
+        family=row["family"] or "",
+        window=row["context_window_size"],
+        max_input=row["max_input_tokens"],
+        output_reserve=row["output_reserve"],
+        model_policy=row["model_policy"] or "",
+        summary_model=row["summary_model_name"] or model_name,
+        version=row["context_version"],
+        is_rewound=row["revision_source"] in _REWIND_SOURCES,
+        summary=row["compacted_summary"],
+        boundary_seq=row["compact_boundary_seq"],
+        kept_seqs=kept_seqs,
+        system_chars=row["system_chars"],
+        tool_chars=len(serialize_tools(_list_tools(session_id, row))),
+        reference_chars=summary_block.count_wrapping_chars(
+            row["compacted_summary"], row["background"] or "", row["placement"] or {}
+        ),
+        recalled_chars=recalled.count_block_chars(row["recalled"]),
+        message_count=row["message_count"],
+        last_seq=row["last_seq"],
+        newest_prompt_tokens=row["newest_prompt_tokens"] or 0,
+        last_usage=_build_last_usage(row),
+    )
+    if row["project_id"] is not None:
+        facts = _add_project(facts, row)
+    return _add_files(facts, row) if row["has_attachments"] else facts
+
+
+def describe_model(facts: SessionFacts, *, provider: str, model: str) -> SessionFacts:
+    """Return the facts with the sizes of the registry's model, else of the catalog's."""
+    name = model or facts.model.partition("/")[2]
+    if provider:
+        rows = AiModel.objects.select_related("provider")
+        row = rows.filter(provider__name=provider, name=name).first()
+    else:
+        row = AiModel.objects.find_by_name(name)
+    if row is not None:
+        family, model_policy, values = row.provider.family, row.policy, vars(row)
+    else:
+        catalog_model = look_up_model(name)
+        family, model_policy = provider, ""
+        values = catalog_model.values if catalog_model else {}
+    return replace(
+        facts,
+        model=str(row) if row else _join_model_name(provider, name),
+        family=family,
+        window=values.get("context_window_size"),
+        max_input=values.get("max_input_tokens"),
+        output_reserve=values.get("output_reserve"),
+        model_policy=model_policy,
+        last_usage=None,
+    )
+
+
+def list_policy_names(session: Session) -> Sequence[str]:
+    """Return the policies of the session and of its model; empty where none is named."""
+    return (session.policy, session.model.policy if session.model else "")
+
+
+def sum_message_tokens(
+    facts: SessionFacts, *, after_seq: int = 0, before_seq: int | None = None
+) -> int:
+    """Return the stored token estimates of the live messages in a range, both ends excluded.
+
+    Right after an answer this reads none after it, because the answer is the newest message.
+    """
+    if after_seq >= facts.last_seq > 0:
+        return 0
+    return live_sums.sum_live_tokens(
+        _build_live_context(facts), after_seq=after_seq, before_seq=before_seq
+    )
+
+
+def count_live_messages(facts: SessionFacts) -> int:
+    """Return the number of messages that the next request would send."""
+    if not facts.boundary_seq:
+        return facts.message_count
+    return live_sums.count_live_messages(_build_live_context(facts))
+
+
+def load_last_model(facts: SessionFacts) -> str:
+    """Return the model that gave the newest answer; empty before the first."""
+    answers = Message.objects.filter(
+        session_id=facts.session_id, role=Message.Role.ASSISTANT
+    ).exclude(model="")
+    return answers.order_by("-seq").values_list("model", flat=True).first() or ""
+
+
+def count_tool_rounds(facts: SessionFacts) -> tuple[int, int]:
+    """Return the rounds of tool calls since the user's last message, and the calls.
+
+    Messages that were compacted meanwhile count too.
+    """
+    messages = (
+        Message.objects.filter(session_id=facts.session_id).exclude_superseded().order_by("-seq")
+    )
+    prompts = messages.filter(role=Message.Role.USER)
+    prompt_seq = prompts.values_list("seq", flat=True).first() or 0
+    answers = messages.filter(seq__gt=prompt_seq, role=Message.Role.ASSISTANT)
+    call_lists = answers.values_list("tool_calls", flat=True)
+    call_counts = [len(calls) for calls in call_lists if calls]
+    return len(call_counts), sum(call_counts)
+
+
+def is_answering(facts: SessionFacts) -> bool:
+    """Return True while a turn of the session runs and nobody has canceled it."""
+    return Turn.objects.filter(
+        session_id=facts.session_id, status=Turn.Status.RUNNING, cancel_requested=False
+    ).exists()
+
+
+def select_owner(session_id: UUID) -> QuerySet[Session, Any]:
+    """Return the key of the session's owner, as a subquery."""
+    return Session.objects.filter(pk=session_id).order_by().values("owner")
+
+
+def list_session_ids(owner: AbstractBaseUser | AnonymousUser) -> QuerySet[Session, UUID]:
+    """Return the ids of a user's sessions, as a subquery."""
+    return Session.objects.owned_by(owner).values_list("id", flat=True)
+
+
+def _build_live_context(facts: SessionFacts) -> LiveContext:
+    return LiveContext(
+        session_id=facts.session_id,
+        version=facts.version,
+        boundary_seq=facts.boundary_seq,
+        kept_seqs=facts.kept_seqs,
+    )
+
+
+def _build_last_usage(row: dict[str, Any]) -> LastUsage | None:
+    """Return the token counts of the newest answer whose request was exactly this context."""
+    if row["usage_seq"] is None:
+        return None
+    if row["overhead_since"] is not None and row["usage_at"] < row["overhead_since"]:
+        return None
+    input_tokens = row["usage_input"]
+    output_tokens = row["usage_output"] or 0
+    return LastUsage(
+        tokens=input_tokens + output_tokens, input=input_tokens, after_seq=row["usage_seq"]
+    )
+
+
+def _list_tools(session_id: UUID, row: dict[str, Any]) -> Sequence[Tool]:
+    """Return the tools of the next request: chatcore's and those of the turn's client."""
+    if row["model_name"] is None or row["supports_tools"] is False:
+        return ()
+    built_in_tools: Sequence[Tool] = ()
+    if row["provider_options"].get("server_tools", True):
+        built_in_tools = tool_registry.build_definitions(
+            row["tools"],
+            allowed_names=_list_allowed_tools(session_id, row),
+            has_outputs=bool(row["has_outputs"]),
+            session_id=session_id,
+        )
+    return client_tools.merge_tools(built_in_tools, row["turn_tools"] or ())
+
+
+def _list_allowed_tools(session_id: UUID, row: dict[str, Any]) -> AllowedNames:
+    """Return what the owner may use; no query where no group limits anybody."""
+    if not row["has_tool_limits"] and settings.CHATCORE["ALLOW_BY_DEFAULT"]:
+        return EVERYTHING
+    return list_allowed_in(session_id, Kind.TOOL)
+
+
+def _add_project(facts: SessionFacts, row: dict[str, Any]) -> SessionFacts:
+    """Return the facts with what the session's project says.
+
+    A count of the provider from before that changed says nothing about the next request.
+    """
+    shared_text = system_text.load_shared_text(row["project_id"])
+    if shared_text is None:
+        return facts
+    windows = (row["context_window_size"], row["max_input_tokens"])
+    max_chars = system_text.count_file_chars(min(filter(None, windows), default=None))
+    lengths = (shared_text.count_chars(max_chars), facts.system_chars)
+    is_outdated = row["usage_at"] is not None and row["usage_at"] < shared_text.edited_at
+    return replace(
+        facts,
+        system_chars=sum(lengths) + (2 if all(lengths) else 0),
+        last_usage=None if is_outdated else facts.last_usage,
+    )
+
+
+def _add_files(facts: SessionFacts, row: dict[str, Any]) -> SessionFacts:
+    """Return the facts with the sizes of the files that are sent."""
+    file_sum = live_sums.sum_live_files(_build_live_context(facts))
+    image_count = min(file_sum.images, MAX_IMAGES) if row["supports_images"] is not False else 0
+    return replace(facts, attached_tokens=file_sum.tokens, attached_images=image_count)
+
+
+def _join_model_name(provider_name: str | None, model_name: str | None) -> str:
+    """Return a model's name in the form that messages store; empty if there is no model."""
+    return f"{provider_name}/{model_name}" if model_name else ""
