@@ -38,11 +38,16 @@ def hold_large_body(person: object) -> Iterator[None]:
 
 def parse_large_json(raw_body: bytes, *, max_values: int) -> Any:
     """Return the value of a body. Raises TooManyValues before anything is parsed."""
+    require_few_values(raw_body, max_values)
+    return json.loads(raw_body, cls=StrictDecoder)
+
+
+def require_few_values(raw_body: bytes, max_values: int) -> None:
+    """Raise TooManyValues for a text that would have more values than that."""
     if _count_values(raw_body) > max_values:
         in_texts = (_count_values(raw_body, *text.span()) for text in _STRING.finditer(raw_body))
         if _count_values(raw_body) - sum(in_texts) > max_values:
             raise TooManyValues(f"A request body may have at most {max_values:,} values.")
-    return json.loads(raw_body, cls=StrictDecoder)
 
 
 def _count_values(raw_body: bytes, *span: int) -> int:

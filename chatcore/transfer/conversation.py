@@ -1,0 +1,155 @@
+"""A chat of any product, in the one form that every reader of `products` yields."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
+LATEST = datetime(2200, 1, 1, tzinfo=UTC)
+_MILLISECONDS_FROM = 1e11  # as seconds, the year 5138
+_MICROSECONDS_FROM = 1e14
+
+
+@dataclass(kw_only=True)
+class ChatFile:
+    """A file of a message. `load` returns its bytes, or None where the export has them not."""
+
+    name: str
+    load: Callable[[], bytes | None] = lambda: None
+
+    @classmethod
+    def from_text(cls, name: str, text: str) -> "ChatFile":
+        """Return a file that is a text."""
+        return cls(name=name, load=lambda: text.encode(errors="replace"))
+
+
+@dataclass(kw_only=True)
+class Call:
+    """A call of a tool with its result, None if the export has it not."""
+
+    name: str
+    arguments: str = "{}"
+    id: str = ""
+    result: str | None = None
+    is_error: bool = False
+
+
+@dataclass(kw_only=True)
+class ChatMessage:
+    """A message: words before the calls of tools (`lead`), the calls, and the words after them.
+
+    An answer without words, of thoughts, calls or files alone, is told with the answer after it.
+    """
+
+    role: str
+    text: str = ""
+    lead: str = ""
+    created_at: datetime | None = None
+    model: str = ""
+    reasoning: str = ""
+    files: list[ChatFile] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    is_interrupted: bool = False
+
+    @property
+    def is_aside(self) -> bool:
+        """True for what an assistant did before it said something."""
+        return self.role == "assistant" and not self.text.strip() and not self.lead.strip()
+
+    @property
+    def is_empty(self) -> bool:
+        """True for a message that has nothing at all."""
+        words = (self.text + self.lead + self.reasoning).strip()
+        return not words and not self.files and not self.calls
+
+
+@dataclass(kw_only=True)
+class Node:
+    """A place in the tree of a chat. One without a message only ties others together."""
+
+    id: str
+    parent: str | None
+    message: ChatMessage | None = None
+
+
+@dataclass(kw_only=True)
+class Conversation:
+    """A chat: a tree of messages, of which the branch that ends at `leaf` was shown.
+
+    `notes` say in words what of it does not come.
+    """
+
+    id: str
+    title: str = ""
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    system_prompt: str = ""
+    model: str = ""
+    is_pinned: bool = False
+    is_archived: bool = False
+    nodes: list[Node] = field(default_factory=list)
+    leaf: str | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def chain(messages: Sequence[ChatMessage]) -> list[Node]:
+    """Return the messages of a chat without branches as nodes."""
+    return [
+        Node(id=str(index), parent=str(index - 1) if index else None, message=message)
+        for index, message in enumerate(messages)
+    ]
+
+
+def parse_time(value: Any) -> datetime | None:
+    """Return the moment that seconds, milliseconds, a text in ISO 8601 or MongoDB's form name."""
+    if isinstance(value, dict):
+        value = value.get("$date", value.get("$numberLong"))
+        return parse_time(value)
+    if isinstance(value, str):
+        moment = _parse_text(value.strip())
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        moment = _parse_number(float(value))
+    else:
+        return None
+    return moment if moment and EARLIEST < moment < LATEST else None
+
+
+def _parse_text(text: str) -> datetime | None:
+    with contextlib.suppress(ValueError, OverflowError):
+        moment = datetime.fromisoformat(text)
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    with contextlib.suppress(ValueError):
+        return _parse_number(float(text))
+    return None
+
+
+def _parse_number(seconds: float) -> datetime | None:
+    if abs(seconds) >= _MICROSECONDS_FROM:
+        seconds /= 1e6
+    elif abs(seconds) >= _MILLISECONDS_FROM:
+        seconds /= 1e3
+    with contextlib.suppress(ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(seconds, UTC)
+    return None
+
+
+def to_text(value: Any) -> str:
+    """Return a text as it is, and nothing for what is none."""
+    return value if isinstance(value, str) else ""
+
+
+def to_list(value: Any) -> list[Any]:
+    """Return a list as it is, and an empty one for what is none."""
+    return value if isinstance(value, list) else []
+
+
+def to_dict(value: Any) -> dict[str, Any]:
+    """Return an object as it is, and an empty one for what is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def join_words(*texts: str) -> str:
+    """Return the texts that have words, with a blank line between them."""
+    return "\n\n".join(text for text in texts if text.strip())
