@@ -1,0 +1,25 @@
+"""Chatcore's own sessions: single files, and those of the archive of everything."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from chatcore.transfer.conversation import Conversation
+from chatcore.transfer.export_files import Member, Sample
+from chatcore.transfer.exporter import FORMAT
+from chatcore.transfer.products.base import Reader, Source
+
+
+class ChatcoreReader(Reader):
+    """Sessions as `exporter.export_session` writes them, which come back whole."""
+
+    key = "chatcore"
+    name = "Chatcore"
+    is_own = True
+
+    def recognizes(self, sample: Sample, member: Member) -> bool:
+        return any(item.get("format") == FORMAT for item in sample.items) or (
+            f'"format": "{FORMAT}"' in sample.head[:200]
+        )
+
+    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+        raise NotImplementedError
