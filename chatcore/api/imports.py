@@ -1,12 +1,11 @@
-"""Many chats at once: what people export from ChatGPT and Claude."""
+"""Many chats at once: the exports of other products, and Chatcore's own archive."""
 
 import io
 from collections.abc import Mapping
-from functools import partial
 from typing import IO, Any
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
@@ -14,19 +13,23 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chatcore.api.import_places import OneImportAtATime
-from chatcore.models import Session
+from chatcore.models import Import, Session
 from chatcore.rest import limits
-from chatcore.rest.parsers import SessionBodyParser, hold_large_body, parse_large_json
+from chatcore.rest.parsers import TooManyValues, hold_large_body, require_few_values
 from chatcore.rest.problems import TooLargeProblem
-from chatcore.transfer import importer, other_products, reader
+from chatcore.transfer import import_runs, reader
+from chatcore.transfer.export_files import UnreadableExport
 
-MAX_CHATS = 2_000
+DEFAULT_NAME = "export.json"
+NAME_PARAMETER = OpenApiParameter(
+    "name", str, description="The file's name, which in some exports is a chat's title."
+)
 
 
-class ArchiveParser(BaseParser):
-    """A parser of ZIP files, up to the size of an import."""
+class ExportParser(BaseParser):
+    """A parser that leaves a file as it is, up to the size of an import."""
 
-    media_type = "application/zip"
+    media_type = "*/*"
 
     def parse(
         self,
@@ -34,17 +37,21 @@ class ArchiveParser(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Return the parsed `conversations.json`. Raises TooLargeProblem and InvalidImport."""
+        """Return the bytes of the body. Raises TooLargeProblem."""
         with hold_large_body((parser_context or {})["request"].user.pk):
-            return self._read(stream)
-
-    def _read(self, stream: IO[Any]) -> Any:
-        content = stream.read(limits.IMPORT_BODY_BYTES + 1)
+            content = stream.read(limits.IMPORT_BODY_BYTES + 1)
         if len(content) > limits.IMPORT_BODY_BYTES:
             megabytes = limits.IMPORT_BODY_BYTES // limits.MB
-            raise TooLargeProblem(f"A request body may have at most {megabytes} MB.")
-        parse = partial(parse_large_json, max_values=limits.IMPORT_VALUES)
-        return other_products.read_archive(io.BytesIO(content), parse)
+            raise TooLargeProblem(
+                f"A request body may have at most {megabytes} MB."
+                " Larger exports come in by `POST /imports/uploads`, or by `chatcore import`."
+            )
+        if media_type == "application/json":
+            try:
+                require_few_values(content, limits.IMPORT_VALUES)
+            except TooManyValues as error:
+                raise TooLargeProblem(str(error)) from None
+        return content
 
 
 class ImportedChatSerializer(serializers.ModelSerializer[Session]):
@@ -57,7 +64,7 @@ class ImportedChatSerializer(serializers.ModelSerializer[Session]):
 
 
 class RefusedChatSerializer(serializers.Serializer[Any]):
-    """A chat that could not be imported."""
+    """A chat that did not come in, or not whole, with the reasons in words."""
 
     title = serializers.CharField()
     detail = serializers.CharField()
@@ -66,36 +73,72 @@ class RefusedChatSerializer(serializers.Serializer[Any]):
 class ImportedChatsSerializer(serializers.Serializer[Any]):
     """What became of each chat."""
 
+    id = serializers.UUIDField(help_text="The import's.")
+    came = serializers.IntegerField()
+    partly = serializers.IntegerField()
+    refused = serializers.IntegerField()
+    known = serializers.IntegerField(help_text="Those that were here already.")
     sessions = ImportedChatSerializer(many=True)
+    incomplete = RefusedChatSerializer(many=True)
     refusals = RefusedChatSerializer(many=True)
 
 
 class ImportListView(OneImportAtATime, APIView):
     """Chats of another product."""
 
-    parser_classes = (SessionBodyParser, ArchiveParser)
+    parser_classes = (ExportParser,)
 
     @extend_schema(
         operation_id="import_chats",
-        request={"application/json": OpenApiTypes.ANY, "application/zip": OpenApiTypes.BINARY},
+        parameters=[NAME_PARAMETER],
+        request={
+            "application/json": OpenApiTypes.ANY,
+            "application/zip": OpenApiTypes.BINARY,
+            "application/octet-stream": OpenApiTypes.BINARY,
+        },
         responses={201: ImportedChatsSerializer},
     )
     def post(self, request: Request) -> Response:
-        """Create a session from each chat of an export of ChatGPT or Claude.
+        """Create a session from each chat of an export, and wait for all of them.
 
-        Send its `conversations.json`, or the whole ZIP file. Each chat is imported whole or not at
-        all; one that cannot be is named with the reason, and the others are imported.
+        Send a file as ChatGPT, Claude, Gemini and the others of docs/import.md export it, or the
+        archive of Chatcore. A chat that cannot be imported is named with the reason, and the
+        others are. The same export again adds only what is new.
         """
-        chats = list(other_products.convert_chats(request.data))
-        if len(chats) > MAX_CHATS:
-            raise TooLargeProblem(f"An import has at most {MAX_CHATS:,} chats.")
-        sessions: list[Session] = []
-        refusals = []
-        for chat in chats:
-            try:
-                sessions.append(importer.import_session(request.user, chat))
-            except reader.InvalidImport as error:
-                title = chat["session"]["title"]
-                refusals.append({"title": title, "detail": str(error)})
-        body = {"sessions": sessions, "refusals": refusals}
-        return Response(ImportedChatsSerializer(body).data, status=201)
+        content: Any = request.data or b""
+        name = request.query_params.get("name", "")[-200:] or DEFAULT_NAME
+        try:
+            row = import_runs.import_files(request.user, [(name, io.BytesIO(content))])
+        except UnreadableExport as error:
+            raise reader.InvalidImport("file", str(error)) from None
+        if not (row.came or row.partly or row.known) and (reason := _find_odd_reason(row)):
+            row.delete()
+            raise reader.InvalidImport("file", reason)
+        return Response(build_result(row), status=201)
+
+
+def _find_odd_reason(row: Import) -> str:
+    """Return why nothing came in, where that is the file's fault and not that it is empty."""
+    reasons = row.problems.values_list("reasons", flat=True)
+    return next((words[-1] for words in reasons if words[-1] != import_runs.NOTHING_SAID), "")
+
+
+def build_result(row: Import) -> dict[str, Any]:
+    """Return what became of the chats of an import."""
+    sessions = Session.objects.filter(imported_as__belongs_to=row).order_by("imported_as__pk")
+    problems = row.problems.defer("original").order_by("pk")
+    told = [
+        (problem.session_id, {"title": problem.title, "detail": " ".join(problem.reasons)})
+        for problem in problems
+    ]
+    body = {
+        "id": row.pk,
+        "came": row.came,
+        "partly": row.partly,
+        "refused": row.refused,
+        "known": row.known,
+        "sessions": sessions,
+        "incomplete": [entry for session_id, entry in told if session_id],
+        "refusals": [entry for session_id, entry in told if not session_id],
+    }
+    return dict(ImportedChatsSerializer(body).data)

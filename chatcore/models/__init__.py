@@ -7,6 +7,13 @@ from chatcore.models.event import SessionEvent
 from chatcore.models.group_rights import GroupRights
 from chatcore.models.hold import Hold
 from chatcore.models.idempotency_key import IdempotencyKey
+from chatcore.models.imports import (
+    Import,
+    ImportedChat,
+    ImportFile,
+    ImportPart,
+    ImportProblem,
+)
 from chatcore.models.installation import Installation
 from chatcore.models.invitation import Invitation
 from chatcore.models.mcp_server import McpServer, ToolApproval
@@ -40,6 +47,11 @@ __all__ = [
     "GroupRights",
     "Hold",
     "IdempotencyKey",
+    "Import",
+    "ImportFile",
+    "ImportPart",
+    "ImportProblem",
+    "ImportedChat",
     "Installation",
     "Invitation",
     "McpServer",

@@ -1,6 +1,7 @@
 """Import messages of another system into a session, or a whole exported session."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -29,6 +30,7 @@ from chatcore.sessions.drafts import SessionDraft
 from chatcore.sessions.truncation import clean_json
 from chatcore.tools.output import ToolOutput
 from chatcore.transfer import context, links
+from chatcore.transfer.conversation import parse_time
 from chatcore.transfer.exporter import FORMAT, IGNORED_FIELDS, RECORD_FIELDS, SETTING_FIELDS
 from chatcore.transfer.imported_outputs import cut_results
 from chatcore.transfer.reader import (
@@ -73,6 +75,17 @@ def import_messages(
     is called in the transaction that stores the last of them.
     """
     rows = read_messages(messages, load_call_ids=lambda: _load_call_ids(session))
+    return append_messages(session, rows, after_seq=after_seq, on_stored=on_stored)
+
+
+def append_messages(
+    session: Session,
+    rows: list[Message],
+    *,
+    after_seq: int | None = None,
+    on_stored: Callable[[list[Message]], object] = lambda rows: None,
+) -> list[Message]:
+    """Append unsaved messages, as `import_messages` does once it has read them."""
     with cut_results(session, rows) as outputs:
         if sum(map(weigh_message, rows)) > MAX_DIRECT_WEIGHT:
             return _append_many_messages(session, rows, outputs, after_seq, on_stored)
@@ -109,8 +122,9 @@ def import_session(
     messages = read_section(export_data, "messages", list)
     ledger_lines = read_section(export_data, "ledger", list)
     leaves = read_section(export_data, "leaves", list)
-    model = _find_model(owner, settings.get("model"))
+    model = find_model(owner, settings.get("model"))
     setting_values = _parse_settings(settings, model)
+    times = _parse_times(settings)
     rows = read_messages([_strip_links(item) for item in messages], extra_fields=RECORD_FIELDS)
     last_seq = max(links.assign_seqs(messages, rows), _parse_last_seq(settings))
     # Files are inspected before the transaction begins, because that may take long.
@@ -125,7 +139,7 @@ def import_session(
         SessionDraft(owner=owner, model=model, **setting_values) as draft,
         cut_results(draft.session, uncut_rows) as outputs,
     ):
-        _store_with_outputs(draft, rows, outputs)
+        store_with_outputs(draft, rows, outputs)
         store_files(draft, attachments, rows)
         if imported_context:
             store_edits(draft, imported_context.edits)
@@ -133,7 +147,7 @@ def import_session(
             draft.show(
                 message_count=sum(row.branch is None for row in rows),
                 last_seq=last_seq,
-                updated_at=timezone.now(),
+                **times,
             )
             if imported_context:
                 revisions.install_revision(
@@ -165,7 +179,7 @@ def _import_section(
         raise InvalidImport(f"{name}{path}", details[0]) from None
 
 
-def _store_with_outputs(
+def store_with_outputs(
     draft: SessionDraft, rows: list[Message], outputs: list[tuple[Message, ToolOutput]]
 ) -> None:
     """Store numbered messages, and whole outputs of tools that belong to some of them."""
@@ -190,7 +204,7 @@ def _append_many_messages(
         # right at once.
         _number_messages(rows, _lock_idle_session(session.pk, after_seq))
     with SessionDraft(owner_id=session.owner_id) as draft:
-        _store_with_outputs(draft, rows, outputs)
+        store_with_outputs(draft, rows, outputs)
         with draft.open_transaction(weigh_row(0)):
             locked_session = _lock_idle_session(session.pk, after_seq)
             # Other messages may have come meanwhile; these follow them.
@@ -253,7 +267,7 @@ def _load_call_ids(session: Session) -> set[str]:
     return {call["id"] for message_calls in calls for call in message_calls}
 
 
-def _find_model(owner: Any, name: Any) -> AiModel | None:
+def find_model(owner: Any, name: Any) -> AiModel | None:
     """Return the model of this name, or the default model where the name is unknown."""
     models = select_models(owner.pk)
     model = models.find_by_name(name) if isinstance(name, str) else None
@@ -283,6 +297,16 @@ def _parse_settings(data: Mapping[str, Any], model: AiModel | None) -> dict[str,
             "session.compact_threshold", "It must be a number from 0 to 1, or null."
         )
     return values
+
+
+def _parse_times(data: Mapping[str, Any]) -> dict[str, datetime]:
+    """Return when the session was begun and last used; without that in the file, now.
+
+    Without a place in the order of time, chats of years would all be of today.
+    """
+    now = timezone.now()
+    times = {name: parse_time(data.get(name)) or now for name in ("created_at", "updated_at")}
+    return {name: min(time, now) for name, time in times.items()}
 
 
 def _check_params(params: Any, model_name: Any, model: AiModel | None) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def send_archive(api: APIClient, content: Any) -> Any:
 
 
 def list_words(session_id: Any) -> list[tuple[str, str]]:
-    messages = Message.objects.filter(session=session_id).order_by("seq")
+    messages = Message.objects.filter(session=session_id, branch=None).order_by("seq")
     return list(messages.values_list("role", "content"))
 
 
@@ -82,16 +82,21 @@ def test_a_chat_of_chatgpt_comes_with_the_branch_that_was_shown(api: APIClient) 
     [chat] = result["sessions"]
     assert (chat["title"], chat["message_count"]) == ("Herons", 2)
     assert list_words(chat["id"]) == [("user", "What is a heron?"), ("assistant", "A bird.")]
+    [other] = Message.objects.filter(session=chat["id"]).exclude(branch=None)
+    assert (other.content, other.replacements.get().content) == ("A fish.", "A bird.")
 
 
 def test_a_chat_of_claude_comes_with_the_texts_of_its_files(api: APIClient) -> None:
     [chat] = import_chats(api, [CLAUDE_CHAT])["sessions"]
     assert chat["title"] == "Lakes"
     assert list_words(chat["id"]) == [
-        ("user", "lake.txt:\nDepth: 12 m\n\nHow deep is it?"),
+        ("user", "How deep is it?"),
         ("assistant", "Twelve meters."),
     ]
-    first = Message.objects.filter(session=chat["id"]).earliest("seq")
+    first, second = Message.objects.filter(session=chat["id"]).order_by("seq")
+    [file] = first.attachments.all()
+    assert (file.name, file.text) == ("lake.txt", "Depth: 12 m")
+    assert second.reasoning == "Hm."
     assert first.created_at.isoformat() == "2026-01-02T03:04:06+00:00"
 
 
@@ -105,19 +110,44 @@ def test_a_whole_zip_file_is_taken(api: APIClient) -> None:
     assert len(response.json()["sessions"]) == 2
 
 
-def test_a_chat_that_cannot_be_stored_is_named_and_the_others_come(api: APIClient) -> None:
+def test_a_message_over_the_limit_is_split(api: APIClient) -> None:
     long_chat = build_tree() | {"title": "Long"}
-    long_chat["mapping"]["d"]["message"]["content"]["parts"] = ["x" * 300_000]
-    result = import_chats(api, [long_chat, build_tree()])
-    assert [chat["title"] for chat in result["refusals"]] == ["Long"]
-    assert "messages[1].content" in result["refusals"][0]["detail"]
-    assert [chat["title"] for chat in result["sessions"]] == ["Herons"]
-    assert Session.all_objects.count() == 1
+    words = "Herons are birds.\n" * 20_000
+    long_chat["mapping"]["d"]["message"]["content"]["parts"] = [words]
+    result = import_chats(api, [long_chat])
+    assert (result["came"], result["partly"], result["refusals"]) == (0, 1, [])
+    answers = [text for role, text in list_words(result["sessions"][0]["id"])[1:]]
+    assert len(answers) == 2
+    assert "".join(answers) == words.strip() + "\n"
 
 
-def test_a_chat_without_words_is_left_out(api: APIClient) -> None:
+def test_an_odd_chat_is_named_and_the_others_come(api: APIClient) -> None:
+    odd = {"title": "Shell", "create_time": 1.0}
+    nobody = build_tree() | {"id": "2", "title": "Nobody"}
+    nobody["mapping"]["d"]["message"]["author"] = None
+    result = import_chats(api, [odd, nobody, build_tree() | {"id": "3"}])
+    assert [chat["title"] for chat in result["sessions"]] == ["Nobody", "Herons"]
+    [refusal] = result["refusals"]
+    assert refusal["title"] == "Shell"
+    assert "not in the export" in refusal["detail"]
+
+
+def test_a_chat_without_words_is_named(api: APIClient) -> None:
     empty: dict[str, Any] = {"title": "Empty", "mapping": {}, "current_node": None}
-    assert import_chats(api, [empty]) == {"sessions": [], "refusals": []}
+    result = import_chats(api, [empty])
+    assert result["refusals"] == [{"title": "Empty", "detail": "Nothing was said in it."}]
+
+
+def test_the_same_export_again_adds_only_what_is_new(api: APIClient) -> None:
+    short = build_tree() | {"id": "7"}
+    del short["mapping"]["d"], short["mapping"]["e"], short["mapping"]["c"]
+    [first] = import_chats(api, [short])["sessions"]
+    again = import_chats(api, [short])
+    assert (again["known"], again["sessions"]) == (1, [])
+    grown = import_chats(api, [build_tree() | {"id": "7"}])
+    assert [chat["id"] for chat in grown["sessions"]] == [first["id"]]
+    assert list_words(first["id"])[-1] == ("assistant", "A bird.")
+    assert Session.objects.count() == 1
 
 
 def test_parents_in_a_circle_end(api: APIClient) -> None:
