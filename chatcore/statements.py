@@ -201,6 +201,13 @@ _SESSION_CONVERTERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+class NewRows(NamedTuple):
+    """How many rows of a session are about to be stored."""
+
+    events: int
+    messages: int = 0
+
+
 class Numbers(NamedTuple):
     """The last number that a session has given to a message, and to an event."""
 
@@ -209,9 +216,9 @@ class Numbers(NamedTuple):
 
 
 def reserve_numbers(
-    event_counts: Mapping[UUID, int], *, message_count: int = 0, used_at: datetime | None = None
+    new_rows: Mapping[UUID, NewRows], *, used_at: datetime | None = None
 ) -> dict[UUID, Numbers]:
-    """Take the next numbers of so many events in each session, and of its messages.
+    """Take the next numbers of so many events and messages in each session.
 
     `used_at` moves the sessions to the top of their owners' lists. Hidden and deleted sessions are
     left out. This locks the sessions' rows until the transaction ends, so nobody takes a number
@@ -219,21 +226,21 @@ def reserve_numbers(
     a number can miss none.
     """
     uuid_type = "::uuid" if connection.vendor == "postgresql" else ""
-    rows = ", ".join([f"(%s{uuid_type}, %s)"] * len(event_counts))
+    rows = ", ".join([f"(%s{uuid_type}, %s, %s)"] * len(new_rows))
     statement = f"""
         UPDATE {_SESSIONS}
-        SET last_seq = last_seq + %s,
-            message_count = message_count + %s,
-            last_event_seq = last_event_seq + new.column2,
+        SET last_event_seq = last_event_seq + new.column2,
+            last_seq = last_seq + new.column3,
+            message_count = message_count + new.column3,
             updated_at = COALESCE(%s, updated_at)
         FROM (VALUES {rows}) AS new
         WHERE {_SESSIONS}.id = new.column1 AND {_SESSIONS}.discard_at IS NULL
         RETURNING {_SESSIONS}.id, last_seq, last_event_seq
     """  # noqa: S608
     used_at_value = connection.ops.adapt_datetimefield_value(used_at)
-    parameters: list[Any] = [message_count, message_count, used_at_value]
-    for session_id, event_count in event_counts.items():
-        parameters += (adapt_uuid(session_id), event_count)
+    parameters: list[Any] = [used_at_value]
+    for session_id, counts in new_rows.items():
+        parameters += (adapt_uuid(session_id), counts.events, counts.messages)
     return {
         to_uuid(row_id): Numbers(seq, event_seq)
         for row_id, seq, event_seq in fetch_rows(statement, parameters)

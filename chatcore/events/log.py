@@ -12,7 +12,7 @@ from chatcore.events.hub import event_hub
 from chatcore.events.listener import get_relay
 from chatcore.events.types import DELTA_EVENTS, DELTA_TYPES, DeltaType, Event, EventType, NewEvent
 from chatcore.models import SessionEvent
-from chatcore.statements import reserve_numbers
+from chatcore.statements import NewRows, reserve_numbers
 from chatcore.threads import run_in_thread
 
 HEARTBEAT_SECONDS = 15.0
@@ -34,9 +34,10 @@ def append_events_of_many(new_events: Mapping[UUID, Sequence[NewEvent]]) -> dict
 
     Returns the `seq` of each session's last event; sessions that are gone are left out.
     """
-    with transaction.atomic():
+    # Without a savepoint: these are two statements more, and no caller goes on after an error.
+    with transaction.atomic(savepoint=False):
         numbers = reserve_numbers(
-            {session_id: len(events) for session_id, events in new_events.items()}
+            {session_id: NewRows(events=len(events)) for session_id, events in new_events.items()}
         )
         last_seqs = {session_id: last.event_seq for session_id, last in numbers.items()}
         store_numbered_events(new_events, last_seqs)

@@ -8,16 +8,15 @@ write itself.
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from django.db import close_old_connections, connections, transaction
 
 from chatcore.databases.outages import find_outage
 from chatcore.events import log as event_log
-from chatcore.events.types import NewEvent
-from chatcore.models import Session, Turn
+from chatcore.models import Message, Turn
+from chatcore.statements import NewRows, reserve_numbers
 from chatcore.threads import use_own_connection
 from chatcore.turns.leases import TurnLost, lock_free_turns
 
@@ -28,9 +27,6 @@ logger = logging.getLogger(__name__)
 
 FLUSH_SECONDS = 0.15  # how long deltas are collected before they are written together
 FIRST_SECONDS = 0.03  # the same for the first words of an answer, for which people wait
-# Answers that begin in one write. A message takes several statements of its own, and the answers
-# that have begun already must not wait for hundreds of them.
-BEGINNINGS_AT_ONCE = 20
 IDLE_SECONDS = 5.0  # after that the thread ends
 
 
@@ -90,20 +86,15 @@ class DeltaWriter:
         with self._lock:
             recorders = list(self._waiting)
             self._waiting.clear()
-        beginnings = [recorder for recorder in recorders if recorder.message is None]
-        put_off = set(beginnings[BEGINNINGS_AT_ONCE:])
-        for recorder in put_off:
-            self.submit(recorder)
-        chosen_recorders = [recorder for recorder in recorders if recorder not in put_off]
         try:
-            self._write(chosen_recorders)
+            self._write(recorders)
         except Exception as error:
             if find_outage(error):
                 logger.warning("deltas were not written, and are tried again: %s", error)
-                self._retry_later(chosen_recorders)
+                self._retry_later(recorders)
             else:
-                logger.exception("deltas of %d answers were not written", len(chosen_recorders))
-                self._write_one_by_one(chosen_recorders)
+                logger.exception("deltas of %d answers were not written", len(recorders))
+                self._write_one_by_one(recorders)
         finally:
             close_old_connections()
 
@@ -112,8 +103,6 @@ class DeltaWriter:
         for recorder in recorders:
             try:
                 self._write([recorder])
-            except Session.DoesNotExist:
-                recorder.failure = TurnLost(str(recorder.turn.pk))
             except Exception as error:  # noqa: BLE001 - the turn's task raises it and fails
                 if find_outage(error):
                     self._retry_later([recorder])
@@ -142,20 +131,14 @@ class DeltaWriter:
         """Write the deltas in one transaction, and note afterwards what is stored."""
         messages = {recorder: recorder.message for recorder in recorders}
         written_deltas: dict[AnswerRecorder, list[NewDelta]] = {}
-        new_events: dict[UUID, list[NewEvent]] = {}
         try:
             with transaction.atomic():
                 locked_turns = lock_free_turns([recorder.turn.pk for recorder in recorders])
                 for recorder in recorders:
-                    if recorder.turn.pk not in locked_turns:
-                        continue
-                    recorder.read_back_if_uncertain()
-                    deltas = recorder.collect_new_deltas()
-                    if deltas:
-                        new_events[recorder.turn.session_id] = recorder.build_events(deltas)
-                    written_deltas[recorder] = deltas
-                if new_events:
-                    event_log.append_events_of_many(new_events)
+                    if recorder.turn.pk in locked_turns:
+                        recorder.read_back_if_uncertain()
+                        written_deltas[recorder] = recorder.collect_new_deltas()
+                _store({recorder: deltas for recorder, deltas in written_deltas.items() if deltas})
             for recorder, deltas in written_deltas.items():
                 recorder.mark_stored(deltas)
         except BaseException:
@@ -181,6 +164,39 @@ class DeltaWriter:
                 self.submit(recorder)
             else:
                 recorder.failure = TurnLost(str(recorder.turn.pk))
+
+
+def _store(deltas: Mapping["AnswerRecorder", list["NewDelta"]]) -> None:
+    """Store new deltas, and the messages of the answers that begin with them.
+
+    Three statements, however many answers there are. Nothing is stored for a deleted session, whose
+    turn is closed as well.
+    """
+    new_recorders = [recorder for recorder in deltas if recorder.message is None]
+    numbers = reserve_numbers(
+        {
+            recorder.turn.session_id: NewRows(
+                events=len(new_deltas) + (recorder.message is None),
+                messages=int(recorder.message is None),
+            )
+            for recorder, new_deltas in deltas.items()
+        }
+    )
+    Message.objects.bulk_create(
+        recorder.begin_message(numbers[recorder.turn.session_id].seq)
+        for recorder in new_recorders
+        if recorder.turn.session_id in numbers
+    )
+    event_log.store_numbered_events(
+        {
+            recorder.turn.session_id: recorder.build_events(
+                new_deltas, is_new=recorder in new_recorders
+            )
+            for recorder, new_deltas in deltas.items()
+            if recorder.turn.session_id in numbers
+        },
+        {session_id: last.event_seq for session_id, last in numbers.items()},
+    )
 
 
 delta_writer = DeltaWriter()

@@ -364,9 +364,13 @@ def _store_answer(turn: Turn, recorder: AnswerRecorder, completion: StreamEnd) -
             raise TurnCancelled(str(turn.pk))
         abilities.note_refused_tools(turn, completion)
         completion = tool_limits.drop_calls_over_limit(turn, completion)
-        message = recorder.complete_message(completion)
-        if not message.tool_calls:
-            lifecycle.end_turn(turn, Turn.Status.COMPLETED, message_id=message.pk)
+        message, events = recorder.complete_message(completion)
+        if message.tool_calls:
+            event_log.append_events(turn.session_id, *events)
+        else:
+            lifecycle.end_turn(
+                turn, Turn.Status.COMPLETED, message_id=message.pk, earlier_events=events
+            )
             transaction.on_commit(lambda: _announce_response(turn, message))
         transaction.on_commit(lambda: _count_answer(turn, message))
     return message

@@ -2,7 +2,7 @@
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from chatcore.databases.outages import find_outage
 from chatcore.events import log as event_log
-from chatcore.events.types import EventType, TurnEndPayload, TurnEndType
+from chatcore.events.types import EventType, NewEvent, TurnEndPayload, TurnEndType
 from chatcore.metrics import counts
 from chatcore.models import Turn
 from chatcore.tools.mcp import turn_servers
@@ -36,14 +36,19 @@ def end_turn(
     problem: dict[str, Any] | None = None,
     *,
     message_id: int | None = None,
+    earlier_events: Sequence[NewEvent] = (),
 ) -> None:
-    """Close the turn and append the event, inside a transaction that has locked the turn's row."""
+    """Close the turn and append the event, inside a transaction that has locked the turn's row.
+
+    `earlier_events` are those of its last message, which are stored in the same statements.
+    """
     turn.status = status
     turn.error = problem
     turn.finished_at = timezone.now()
     turn.save(update_fields=["status", "error", "finished_at"])
     turn_servers.forget_secrets(turn)
-    event_log.append_events(turn.session_id, build_end_event(turn, message_id=message_id))
+    end_event = build_end_event(turn, message_id=message_id)
+    event_log.append_events(turn.session_id, *earlier_events, end_event)
 
 
 def build_end_event(
@@ -120,10 +125,9 @@ def _close_turn(
         recorder.describe_request()
     try:
         with recorder.open_transaction() if recorder else _open_transaction(turn_id):
-            if recorder:
-                recorder.interrupt_message()
+            message_events = recorder.interrupt_message() if recorder else []
             turn = Turn.objects.get(pk=turn_id)
-            end_turn(turn, status, problem)
+            end_turn(turn, status, problem, earlier_events=message_events)
             transaction.on_commit(partial(count_end, turn, recorder.model if recorder else ""))
     except TurnLost:
         logger.warning("turn %s was closed elsewhere, or deleted with its session", turn_id)

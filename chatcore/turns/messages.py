@@ -14,7 +14,7 @@ from chatcore.events.types import (
     UsagePayload,
 )
 from chatcore.models import Message, Session, Turn
-from chatcore.statements import reserve_numbers
+from chatcore.statements import NewRows, reserve_numbers
 
 # Builds an event of a message that was just stored, and so has its primary key and number.
 EventBuilder = Callable[[Message], NewEvent]
@@ -49,8 +49,8 @@ def store_message(
     `used_at` moves the session to the top of its owner's list. The turn may be stored later in the
     same transaction.
     """
-    counts = {session_id: len(build_events)}
-    numbers = reserve_numbers(counts, message_count=1, used_at=used_at).get(session_id)
+    new_rows = {session_id: NewRows(events=len(build_events), messages=1)}
+    numbers = reserve_numbers(new_rows, used_at=used_at).get(session_id)
     if numbers is None:
         raise Session.DoesNotExist(f"Session {session_id} is deleted.")
     message = Message(session_id=session_id, turn=turn, seq=numbers.seq, **fields)

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db import connection, transaction
 
@@ -229,13 +230,21 @@ class AnswerRecorder:
         for delta in new_deltas:
             self.texts[delta.delta_type].mark_stored(delta.part_count, delta.text)
 
-    def build_events(self, new_deltas: list[NewDelta]) -> list[NewEvent]:
-        """Return the events of these deltas, after the message's own if it is not stored yet.
+    def begin_message(self, seq: int) -> Message:
+        """Return the message of the answer, which begins with this number and is to be stored.
 
-        This stores the message at its first text, so that pages show it from its first word on.
+        It is stored with its first text, so that pages show it from its first word on.
         """
-        is_new = self.message is None
-        message = self._ensure_message()
+        session_id = self.turn.session_id
+        self.message = Message(
+            session_id=session_id, turn=self.turn, seq=seq, **self._describe_new_message()
+        )
+        return self.message
+
+    def build_events(self, new_deltas: list[NewDelta], *, is_new: bool) -> list[NewEvent]:
+        """Return the events of these deltas, after that of the message itself if it is new."""
+        message = self.message
+        assert message is not None
         events: list[NewEvent] = []
         if is_new:
             events.append((EventType.MESSAGE_CREATED, build_created_payload(message)))
@@ -244,15 +253,16 @@ class AnswerRecorder:
             events.append((delta.delta_type, payload))
         return events
 
-    def complete_message(self, completion: StreamEnd) -> Message:
+    def complete_message(self, completion: StreamEnd) -> tuple[Message, list[NewEvent]]:
         """Store the complete answer with its usage, inside `open_transaction`.
 
-        An earlier attempt may have stored it although its commit was not confirmed: that message is
-        returned. Raises TurnLost if the answer was closed as interrupted meanwhile.
+        Returns its events too, for the caller to append. An earlier attempt may have stored the
+        message although its commit was not confirmed: then it is returned without events. Raises
+        TurnLost if the answer was closed as interrupted meanwhile.
         """
         if self.is_closed:
             if self.message is not None and self.message.status == Message.Status.COMPLETE:
-                return self.message
+                return self.message, []
             raise TurnLost(str(self.turn.pk))
         tool_calls = [
             {"id": call.id, "name": call.name, "arguments": call.arguments}
@@ -291,14 +301,15 @@ class AnswerRecorder:
             self.turn.save(update_fields=["notices"])
         return False
 
-    def interrupt_message(self) -> Message | None:
+    def interrupt_message(self) -> list[NewEvent]:
         """Store the text that has arrived as interrupted, inside `open_transaction`.
 
-        Returns None and stores nothing if no text has arrived, or if the answer is closed already.
+        Returns the events, for the caller to append. Stores nothing if no text has arrived, or if
+        the answer is closed already.
         """
         if self.is_closed or not self.has_text:
-            return None
-        return self._close_message(Message.Status.INTERRUPTED)
+            return []
+        return self._close_message(Message.Status.INTERRUPTED)[1]
 
     def _find_stored_message(self) -> Message | None:
         """Return the turn's newest message, if it is an answer and not a question or a result."""
@@ -307,21 +318,22 @@ class AnswerRecorder:
             return None
         return message
 
-    def _ensure_message(self) -> Message:
+    def _describe_new_message(self) -> dict[str, Any]:
+        return {
+            "role": Message.Role.ASSISTANT,
+            "status": Message.Status.STREAMING,
+            "model": self.model,
+            "replaces_id": self.turn.replaces_id,
+        }
+
+    def _close_message(self, status: str, **fields: object) -> tuple[Message, list[NewEvent]]:
+        is_new = self.message is None
         if self.message is None:
             self.message = append_message(
-                self.turn.session_id,
-                self.turn,
-                role=Message.Role.ASSISTANT,
-                status=Message.Status.STREAMING,
-                model=self.model,
-                replaces_id=self.turn.replaces_id,
+                self.turn.session_id, self.turn, **self._describe_new_message()
             )
-        return self.message
-
-    def _close_message(self, status: str, **fields: object) -> Message:
-        events = self.build_events(self.collect_new_deltas())
-        message = self._ensure_message()
+        message = self.message
+        events = self.build_events(self.collect_new_deltas(), is_new=is_new)
         message.content = self.texts[EventType.MESSAGE_DELTA].join()
         message.reasoning = self.texts[EventType.REASONING_DELTA].join()
         message.status = status
@@ -331,11 +343,10 @@ class AnswerRecorder:
         message.save(update_fields=names)
         events.append((EventType.MESSAGE_COMPLETED, build_completed_payload(message)))
         events.extend(_build_call_events(message))
-        event_log.append_events(self.turn.session_id, *events)
         if self._described_request is not None:
             sent_requests.store_request(message, self._described_request)
         self.is_closed = True
-        return message
+        return message, events
 
 
 def _get_finish_detail(completion: StreamEnd) -> str:

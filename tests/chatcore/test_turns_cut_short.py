@@ -90,11 +90,11 @@ def test_an_answer_that_was_stored_while_it_was_cancelled_stays_as_it_is(
 ) -> None:
     answer = _spoken(turn, "All of it.")
     with answer.open_transaction():
-        stored = answer.complete_message(StreamEnd(reason="stop"))
+        stored, events = answer.complete_message(StreamEnd(reason="stop"))
     with answer.open_transaction():
-        assert answer.interrupt_message() is None
+        assert answer.interrupt_message() == []
     stored.refresh_from_db()
-    assert (stored.status, names_of(session).count("message.completed")) == ("complete", 1)
+    assert (stored.status, events[-1][0]) == ("complete", "message.completed")
 
 
 def test_an_answer_that_was_interrupted_is_not_completed_by_a_thread_that_came_late(
@@ -102,7 +102,7 @@ def test_an_answer_that_was_interrupted_is_not_completed_by_a_thread_that_came_l
 ) -> None:
     answer = _spoken(turn, "Half")
     with answer.open_transaction():
-        answer.interrupt_message()
+        event_log.append_events(session.pk, *answer.interrupt_message())
     with pytest.raises(TurnLost), answer.open_transaction():
         answer.complete_message(StreamEnd(reason="stop"))
     assert session.messages.get().status == "interrupted"
@@ -112,15 +112,14 @@ def test_an_answer_that_was_interrupted_is_not_completed_by_a_thread_that_came_l
 def test_words_that_were_rolled_back_are_written_again(
     session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    append, failures = event_log.append_events_of_many, [OperationalError("away")] * 2
+    store, failures = event_log.store_numbered_events, [OperationalError("away")] * 2
 
-    def append_and_fail(new_events: Any) -> Any:
-        last_seqs = append(new_events)
+    def store_and_fail(new_events: Any, last_seqs: Any) -> None:
+        store(new_events, last_seqs)
         if failures and any(events[-1][0] == "message.delta" for events in new_events.values()):
             raise failures.pop()
-        return last_seqs
 
-    monkeypatch.setattr(event_log, "append_events_of_many", append_and_fail)
+    monkeypatch.setattr(event_log, "store_numbered_events", store_and_fail)
     assert count_to_three(session, scripted) == "one two three "
     assert not failures
     session.refresh_from_db()
@@ -153,16 +152,16 @@ def test_a_log_that_fails_for_a_second_in_the_middle_of_eight_answers_loses_no_w
     sessions = [session, *others]
     turns = [service.start_turn(each, content="count") for each in sessions]
     wait_until(lambda: SessionEvent.objects.filter(name="message.delta").count() >= len(sessions))
-    append, fails_until = event_log.append_events_of_many, time.monotonic() + 1
+    store, fails_until = event_log.store_numbered_events, time.monotonic() + 1
     failures: list[float] = []
 
-    def append_or_fail(new_events: Any) -> Any:
+    def store_or_fail(new_events: Any, last_seqs: Any) -> None:
         if time.monotonic() < fails_until:
             failures.append(time.monotonic())
             raise OperationalError("disk I/O error")
-        return append(new_events)
+        store(new_events, last_seqs)
 
-    monkeypatch.setattr(event_log, "append_events_of_many", append_or_fail)
+    monkeypatch.setattr(event_log, "store_numbered_events", store_or_fail)
     ends = [service.wait_for_turn(turn.pk, 30).status for turn in turns]
     assert (set(ends), bool(failures)) == ({Turn.Status.COMPLETED}, True)
     for each in sessions:
