@@ -93,6 +93,15 @@ class Subscription:
         with self._lock:
             return self._channel.select_after(after_seq)
 
+    def note_last(self, seq: int) -> None:
+        """Note that the database had no event after this number, read after the subscription.
+
+        What comes later is published or announced, and is known already if it came meanwhile.
+        """
+        with self._lock:
+            if self._channel.last_seq is None:
+                self._channel.last_seq = seq
+
 
 class EventHub:
     """The readers of this process, by session.

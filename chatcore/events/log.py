@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import transaction
@@ -19,6 +20,13 @@ HEARTBEAT_SECONDS = 15.0
 EVENT_PAGE_SIZE = 500
 EVENT_PAGE_BYTES = 1_000_000  # counted in characters of JSON
 FIRST_BATCH_SIZE = 32  # events
+
+
+class EventPage(NamedTuple):
+    """Some events of a session in order; `is_last` if none followed when they were read."""
+
+    events: list[Event]
+    is_last: bool
 
 
 def append_events(session_id: UUID, *events: NewEvent) -> int:
@@ -95,7 +103,12 @@ def _build_row(event: Event) -> SessionEvent:
 def read_events(
     session_id: UUID, after_seq: int, *, max_bytes: int = EVENT_PAGE_BYTES
 ) -> list[Event]:
-    """Return a page of the events that follow number `after_seq`, in order; [] at the end.
+    """Return a page of the events that follow number `after_seq`, in order; [] at the end."""
+    return read_page(session_id, after_seq, max_bytes=max_bytes).events
+
+
+def read_page(session_id: UUID, after_seq: int, *, max_bytes: int = EVENT_PAGE_BYTES) -> EventPage:
+    """Return a page of the events that follow number `after_seq`.
 
     A page has at most EVENT_PAGE_SIZE events, and ends with the one that brings it to `max_bytes`.
     Every reader holds a page, also one that does not read on.
@@ -110,12 +123,12 @@ def read_events(
             events.append(event)
             byte_count += len(event.payload_json)
             if byte_count >= max_bytes:
-                return events
+                return EventPage(events, is_last=False)
         if len(batch) < row_count:
-            break
+            return EventPage(events, is_last=True)
         # Few at first, because they may be large.
         row_count *= 4
-    return events
+    return EventPage(events, is_last=False)
 
 
 def _read_batch(session_id: UUID, after_seq: int, row_count: int) -> list[Event]:
@@ -141,7 +154,10 @@ async def follow_events(
             subscription.wake_event.clear()
             events = subscription.get_events_after(after_seq)
             if events is None:
-                events = await run_in_thread(read_events, session_id, after_seq)
+                page = await run_in_thread(read_page, session_id, after_seq)
+                events = page.events
+                if events and page.is_last:
+                    subscription.note_last(events[-1].seq)
             for event in events:
                 after_seq = event.seq
                 yield event
