@@ -70,9 +70,12 @@ def queue_deliveries(session_id: UUID, events: Iterable[Event]) -> None:
     webhook_events = [event for event in events if event.name in WEBHOOK_EVENTS]
     if not webhook_events:
         return
-    active_webhooks = Webhook.objects.filter(
-        is_active=True, owner__is_active=True, owner__chat_sessions=session_id
-    ).annotate(paused_until=Min("deliveries__next_attempt_at", filter=_HAS_FAILED))
+    active_webhooks = Webhook.objects.filter(is_active=True, owner__chat_sessions=session_id)
+    if not active_webhooks.exists():  # nearly always, and three times as quickly asked
+        return
+    active_webhooks = active_webhooks.filter(owner__is_active=True).annotate(
+        paused_until=Min("deliveries__next_attempt_at", filter=_HAS_FAILED)
+    )
     now = timezone.now()
     WebhookDelivery.objects.bulk_create(
         WebhookDelivery(

@@ -50,7 +50,7 @@ def list_allowed(user_id: Any, kind: Kind) -> AllowedNames:
     """Return what a user may use: what any of the groups allows that say something about it.
 
     Where no group says anything, that is everything, or nothing with CHATCORE's ALLOW_BY_DEFAULT
-    off. A superuser may use everything. This takes one query where no group limits the user.
+    off. A superuser may use everything. This takes one query where no group limits anybody.
     """
     # In a list, because nobody (None) would otherwise be of each group without members.
     return _collect(Q(group__user__in=[user_id]), Q(pk=user_id), kind)
@@ -63,8 +63,10 @@ def list_allowed_in(session_id: UUID, kind: Kind) -> AllowedNames:
 
 
 def _collect(is_of_group: Q, is_user: Q, kind: Kind) -> AllowedNames:
-    limits = GroupRights.objects.filter(is_of_group, **{_SWITCHES[kind]: True})
-    lists: Iterable[list[str]] = list(limits.values_list(f"{kind}_names", flat=True))
+    limits = GroupRights.objects.filter(**{_SWITCHES[kind]: True})
+    lists: Iterable[list[str]] = []
+    if limits.exists():  # in most places no group limits anybody, and this is quickly asked
+        lists = list(limits.filter(is_of_group).values_list(f"{kind}_names", flat=True))
     if not lists and settings.CHATCORE["ALLOW_BY_DEFAULT"]:
         return EVERYTHING
     if get_user_model().objects.filter(is_user, is_superuser=True).exists():

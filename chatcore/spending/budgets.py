@@ -106,7 +106,15 @@ def refuse_spent(states: Iterable[BudgetState]) -> None:
 
 def list_budgets(user_id: Any) -> list[BudgetState]:
     """Return the active budgets that hold for a user, with what is spent of each."""
-    return read_states(select_budgets(user_id).select_related("group"))
+    return read_states(select_budgets(user_id).select_related("group")) if has_budgets() else []
+
+
+def has_budgets() -> bool:
+    """Return True if anybody has an active budget.
+
+    Every turn asks this first: to compile the query of one user's budgets takes 2 ms.
+    """
+    return Budget.objects.filter(is_active=True).exists()
 
 
 def select_budgets(user_id: Any) -> QuerySet[Budget]:

@@ -96,7 +96,7 @@ def reserve_call(
         day=timezone.now().date(),
     )
     owner_budgets = budgets.select_budgets(owner_id)
-    if owner_budgets.exists():
+    if budgets.has_budgets() and owner_budgets.exists():
         with transaction.atomic():
             locked_budgets = owner_budgets.select_for_update(of=("self",), no_key=True)
             states = budgets.read_states(locked_budgets)
