@@ -27,10 +27,10 @@ Part = list[int] | str
 
 @dataclass(frozen=True, kw_only=True)
 class DescribedRequest:
-    """A request in the form in which it is stored; `texts` are by their digests."""
+    """A request in the form in which it is stored; its new texts are by their digests."""
 
     layout: dict[str, Any]
-    texts: dict[str, str]
+    new_texts: dict[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class ShownRequest:
 def describe_request(
     session_id: UUID, request: Request, *, left_out: Sequence[int] = ()
 ) -> DescribedRequest:
-    """Return what is stored of a request. This reads the messages that it sends."""
+    """Return what is stored of a request. This reads its messages, and which texts are known."""
     texts = _TextBox()
     layout = {
         "model": request.model,
@@ -67,18 +67,18 @@ def describe_request(
         "params": texts.keep_json(request.params),
         "left_out": join_seqs(left_out),
     }
-    return DescribedRequest(layout=layout, texts=texts.texts)
+    known_texts = SentText.objects.filter(session=session_id, digest__in=list(texts.texts))
+    for digest in known_texts.values_list("digest", flat=True):
+        del texts.texts[digest]
+    return DescribedRequest(layout=layout, new_texts=texts.texts)
 
 
 def store_request(answer: Message, described_request: DescribedRequest) -> None:
     """Store the request of an answer, inside the transaction that stores the answer."""
-    texts = described_request.texts
-    stored_texts = SentText.objects.filter(session=answer.session_id, digest__in=list(texts))
-    new_digests = set(texts) - set(stored_texts.values_list("digest", flat=True))
     SentText.objects.bulk_create(
         [
-            SentText(session_id=answer.session_id, digest=digest, text=texts[digest])
-            for digest in sorted(new_digests)
+            SentText(session_id=answer.session_id, digest=digest, text=text)
+            for digest, text in sorted(described_request.new_texts.items())
         ],
         ignore_conflicts=True,
     )
