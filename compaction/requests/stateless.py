@@ -104,7 +104,7 @@ def learn_token_count(model: AiModel, request: Request, tokens: int) -> None:
         calibration.load_calibration(facts.model, facts.window),
         real_tokens=tokens,
         # ONECLAW counts by STORED_CHARS_PER_TOKEN, which is what a ratio refers to.
-        estimated_tokens=estimate_transcript(transcript, ONECLAW),
+        estimate=lambda: estimate_transcript(transcript, ONECLAW),
     )
 
 

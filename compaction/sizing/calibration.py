@@ -1,6 +1,6 @@
 """Learn from a model's counts its true window, and the real tokens for each estimated one."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -75,13 +75,20 @@ def _read_time(value: Any) -> datetime | None:
 
 
 def learn_from_response(
-    model: str, calibration: Calibration, *, real_tokens: int, estimated_tokens: int
+    model: str, calibration: Calibration, *, real_tokens: int, estimate: Callable[[], int]
 ) -> None:
-    """Move a model's ratio towards a provider's count; recent counts weigh more."""
+    """Move a model's ratio towards a provider's count; recent counts weigh more.
+
+    `estimate` returns the estimated tokens of what was counted. It is asked only where the count is
+    large enough to say something.
+    """
     if calibration.window is not None and real_tokens > calibration.window:
         # The request was accepted, so the window that a refusal named is wrong.
         forget_window(model)
-    if not model or estimated_tokens < MIN_SAMPLE_TOKENS:
+    if not model or real_tokens < MIN_RATIO * MIN_SAMPLE_TOKENS:
+        return
+    estimated_tokens = estimate()
+    if estimated_tokens < MIN_SAMPLE_TOKENS:
         return
     sample_ratio = real_tokens / estimated_tokens
     if not MIN_RATIO <= sample_ratio <= MAX_RATIO:

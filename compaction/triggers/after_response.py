@@ -90,10 +90,11 @@ def _learn_from_response(context: SessionContext) -> None:
     last_usage = context.facts.last_usage
     if last_usage is None or last_usage.after_seq < context.facts.last_seq:
         return
-    estimated_tokens = request_size.estimate_plain_tokens(context, before_seq=last_usage.after_seq)
     calibration.learn_from_response(
         context.facts.model,
         context.model_calibration,
         real_tokens=last_usage.input,
-        estimated_tokens=estimated_tokens,
+        estimate=lambda: request_size.estimate_plain_tokens(
+            context, before_seq=last_usage.after_seq
+        ),
     )

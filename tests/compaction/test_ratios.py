@@ -26,7 +26,7 @@ def learned(real: int, estimated: int = 2_000, *, times: int = 1) -> Calibration
             MODEL,
             calibration.load_calibration(MODEL, 8_192),
             real_tokens=real,
-            estimated_tokens=estimated,
+            estimate=lambda: estimated,
         )
     return calibration.load_calibration(MODEL, 8_192)
 
@@ -56,7 +56,7 @@ def test_a_count_that_no_vocabulary_gives_teaches_nothing(real: int) -> None:
 def test_a_settled_ratio_is_not_written_for_nothing(django_assert_num_queries: Any) -> None:
     known = learned(2_600, times=40)
     with django_assert_num_queries(0):
-        calibration.learn_from_response(MODEL, known, real_tokens=2_600, estimated_tokens=2_000)
+        calibration.learn_from_response(MODEL, known, real_tokens=2_600, estimate=lambda: 2_000)
 
 
 def test_a_window_that_was_told_holds_until_the_registry_s_changes() -> None:
