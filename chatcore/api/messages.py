@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.api.attachments import resolve_attachments
-from chatcore.api.ownership import get_owned_session
+from chatcore.api.ownership import find_owned_session, get_owned_session
 from chatcore.api.serializers.messages import MessageSerializer, build_message_context
 from chatcore.api.sessions import parse_flag
 from chatcore.api.turn_requests import (
@@ -65,7 +65,7 @@ class MessageListView(GenericAPIView[Message]):
     )
     def post(self, request: Request, session_id: UUID) -> HttpResponseBase:
         """Start a turn; then wait for its end, stream it, or return at once, as requested."""
-        session = get_owned_session(request, session_id)
+        session = find_owned_session(request, session_id)
         serializer = NewMessageSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         payload = serializer.validated_data

@@ -14,6 +14,15 @@ def get_owned_session(request: Request, session_id: UUID) -> Session:
     return get_object_or_404(queryset, pk=session_id)
 
 
+def find_owned_session(request: Request, session_id: UUID) -> Session:
+    """Return the user's session with its keys alone, for what reads it again under its lock.
+
+    Raises Http404.
+    """
+    queryset = Session.objects.owned_by(request.user).only("id", "owner")
+    return get_object_or_404(queryset, pk=session_id)
+
+
 def get_owned_message(request: Request, message_id: int) -> Message:
     """Return the message of one of the user's sessions, with its session. Raises Http404."""
     queryset = Message.objects.filter(

@@ -18,7 +18,7 @@ from chatcore.context.compactor import FittedRequest
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType
 from chatcore.metrics import counts
-from chatcore.models import Message, Turn, UsageSum
+from chatcore.models import Message, Session, Turn, UsageSum
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import Connection, Request, StreamEnd, ToolCall
 from chatcore.providers.errors import (
@@ -94,10 +94,10 @@ class TurnWork:
             counts.count_first_token(self.recorder.model, first_delta_at - self.began_at)
 
 
-async def generate_answer(turn_id: UUID) -> None:
-    """Answer a committed turn."""
+async def generate_answer(turn_id: UUID, *, turn: Turn) -> None:
+    """Answer a turn, which is handed on as it was committed."""
     with spans.open_span("turn", {"chatcore.turn.id": str(turn_id)}):
-        await _work_on_turn(turn_id, _run_rounds)
+        await _work_on_turn(turn_id, _run_rounds, turn)
 
 
 async def resume_answer(turn_id: UUID) -> None:
@@ -107,7 +107,9 @@ async def resume_answer(turn_id: UUID) -> None:
 
 
 async def _work_on_turn(
-    turn_id: UUID, run_rounds: Callable[[TurnWork, Turn], Awaitable[None]]
+    turn_id: UUID,
+    run_rounds: Callable[[TurnWork, Turn], Awaitable[None]],
+    turn: Turn | None = None,
 ) -> None:
     """Run the rounds of a turn to its end, or until it waits.
 
@@ -118,13 +120,16 @@ async def _work_on_turn(
     bind_contextvars(turn=str(turn_id))  # for log lines, in this task's own context
     with get_turn_watcher().watch(turn_id):
         try:
-            turn = await run_until_stored(_load_turn, turn_id)
+            if turn is None:
+                turn = await run_until_stored(_load_turn, turn_id)
+            if turn.model and turn.model.is_active and turn.model.provider.is_active:
+                turn.session.model = turn.model  # for this turn only; the row keeps its own
             bind_contextvars(session=str(turn.session_id))
             await turn_servers.ask_new_servers(turn)
             await run_rounds(work, turn)
         except (asyncio.CancelledError, TurnCancelled):
             await _close(work, lifecycle.close_cancelled_turn)
-        except (TurnLost, Turn.DoesNotExist):
+        except (TurnLost, Turn.DoesNotExist, Session.DoesNotExist):
             logger.warning("turn %s was closed elsewhere, or deleted with its session", turn_id)
         except BudgetSpent as error:
             detail = f"{error.reason} Your message is kept."
@@ -167,11 +172,8 @@ async def _insist(write: Callable[..., None], *args: Any) -> BaseException | Non
 
 
 def _load_turn(turn_id: UUID) -> Turn:
-    # Few turns have a model of their own, and a join of six tables takes long to compile.
-    turn = Turn.objects.select_related("session__model__provider").get(pk=turn_id)
-    if turn.model and turn.model.is_active and turn.model.provider.is_active:
-        turn.session.model = turn.model  # for this turn only; the stored session keeps its own
-    return turn
+    related = ("session__model__provider", "model__provider")
+    return Turn.objects.select_related(*related).get(pk=turn_id)
 
 
 async def _run_rounds(work: TurnWork, turn: Turn) -> None:
@@ -228,9 +230,10 @@ async def _request_answer(work: TurnWork, turn: Turn) -> Message:
                 turn.session.owner_id, make_smaller_call, turn, call, error, work.overflow_tries
             )
         else:
-            request = call.fitted_request.request
-            await run_until_stored(work.overflow_tries.keep_window, turn.session.model, request)
-            work.overflow_tries.settle()
+            if work.overflow_tries.sizes:
+                request = call.fitted_request.request
+                await run_until_stored(work.overflow_tries.keep_window, turn.session.model, request)
+                work.overflow_tries.settle()
             return answer
 
 

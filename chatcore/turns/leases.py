@@ -29,10 +29,18 @@ class TurnRunning(Exception):
     turn that the same idempotency key began.
     """
 
-    def __init__(self, turn_id: UUID, *, is_waiting: bool = False, is_repeat: bool = False) -> None:
+    def __init__(
+        self,
+        turn_id: UUID,
+        session_id: UUID,
+        *,
+        is_waiting: bool = False,
+        is_repeat: bool = False,
+    ) -> None:
         state = "waiting for results of tools" if is_waiting else "running"
         super().__init__(f"Turn {turn_id} is still {state}.")
         self.turn_id = turn_id
+        self.session_id = session_id
         self.is_waiting = is_waiting
         self.is_repeat = is_repeat
 
@@ -126,4 +134,4 @@ def refuse_open_turn(session: Session) -> None:
     """Raise TurnRunning if the session, whose row is locked, has an open turn."""
     turn = find_open_turn(session.pk)
     if turn:
-        raise TurnRunning(turn.id, is_waiting=turn.status == Turn.Status.WAITING)
+        raise TurnRunning(turn.id, session.pk, is_waiting=turn.status == Turn.Status.WAITING)

@@ -4,10 +4,12 @@ The answers themselves are generated in generation.py.
 """
 
 import contextlib
+import copy
+import functools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from textwrap import shorten
-from typing import Any
+from typing import Any, ParamSpec
 from uuid import UUID
 
 from django.db import close_old_connections, transaction
@@ -36,6 +38,8 @@ from chatcore.turns.recovery import close_dead_turn, recover_dead_turns
 from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel
 
+P = ParamSpec("P")
+
 TITLE_CHARS = 60  # the length of a title that is made from a message
 POLL_SECONDS = 0.1  # how often a turn of another process is looked at
 
@@ -52,6 +56,26 @@ class NoWaitingTurn(Exception):
     """No turn of the session waits for results."""
 
 
+def _after_dead_turn(begin: Callable[P, Turn]) -> Callable[P, Turn]:
+    """Let a turn begin after the session's open one, if the process of that has died.
+
+    The dead turn is closed before the session is locked, because this locks turns
+    (SessionQuerySet.lock). It is rare, so nobody looks for it before a turn is refused.
+    """
+
+    @functools.wraps(begin)
+    def begin_again(*args: P.args, **kwargs: P.kwargs) -> Turn:
+        try:
+            return begin(*args, **kwargs)
+        except TurnRunning as refusal:
+            if not recover_dead_turns(refusal.session_id):
+                raise
+        return begin(*args, **kwargs)
+
+    return begin_again
+
+
+@_after_dead_turn
 def start_turn(
     session: Session,
     *,
@@ -71,7 +95,6 @@ def start_turn(
     TurnRunning, IdempotencyConflict, NoModel, ModelNotAllowed, versions.MessageSuperseded,
     client_tools.InvalidClientTools and the errors of files.intake; then nothing is stored.
     """
-    _close_dead_turn(session.pk)
     with transaction.atomic():
         locked_session = Session.objects.lock(session.pk)
         repeated_turn = _find_repeated_turn(locked_session, idempotency_key, payload_hash)
@@ -111,6 +134,7 @@ def start_turn(
     return turn
 
 
+@_after_dead_turn
 def regenerate_answer(
     message: Message,
     *,
@@ -125,7 +149,6 @@ def regenerate_answer(
     tools of the earlier turn are offered again, unless `tools` names others. Raises what
     `start_turn` raises, and versions.NoQuestionToAnswer.
     """
-    _close_dead_turn(message.session_id)
     with transaction.atomic():
         session = Session.objects.lock(message.session_id)
         repeated_turn = _find_repeated_turn(session, idempotency_key, payload_hash)
@@ -156,13 +179,13 @@ def regenerate_answer(
     return turn
 
 
+@_after_dead_turn
 def continue_from_tool_result(result: Message, *, tools: Sequence[Mapping[str, Any]] = ()) -> Turn:
     """Continue a conversation behind a tool result that no turn waits for, as after an import.
 
     Everything after the result is superseded. Raises what `start_turn` raises, and
     versions.NoQuestionToAnswer.
     """
-    _close_dead_turn(result.session_id)
     with transaction.atomic():
         session = Session.objects.lock(result.session_id)
         _require_answerable(session, ensure_model(session))
@@ -284,15 +307,6 @@ def _cancel_waiting_turn(turn_id: UUID) -> bool:
         return turn is not None
 
 
-def _close_dead_turn(session_id: UUID) -> None:
-    """Close the session's turn if its process has died.
-
-    Call it before the session is locked, because this locks turns (SessionQuerySet.lock).
-    """
-    if find_open_turn(session_id):
-        recover_dead_turns(session_id)
-
-
 def _find_repeated_turn(session: Session, key: str | None, payload_hash: str) -> Turn | None:
     if not key:
         return None
@@ -302,7 +316,7 @@ def _find_repeated_turn(session: Session, key: str | None, payload_hash: str) ->
     if turn.payload_hash != payload_hash:
         raise IdempotencyConflict("This Idempotency-Key was used with another payload.")
     if turn.status == Turn.Status.RUNNING:
-        raise TurnRunning(turn.pk, is_repeat=True)
+        raise TurnRunning(turn.pk, session.pk, is_repeat=True)
     turn.is_repeat = True
     return turn
 
@@ -334,13 +348,17 @@ def _announce_and_begin_turn(turn: Turn) -> None:
 
 
 def _begin_turn(turn: Turn, *, first_event_seq: int) -> None:
-    """Store a turn, and launch it after the commit.
-
-    Another thread, or another process, reads the turn, so it must be committed before.
-    """
+    """Store a turn, and launch it after the commit."""
     turn.first_event_seq = first_event_seq
     turn.save(force_insert=True)
-    transaction.on_commit(lambda: turn_runner.launch(turn.pk, generate_answer))
+    transaction.on_commit(lambda: _launch(turn))
+
+
+def _launch(turn: Turn) -> None:
+    """Have a turn answered as it was committed. The caller keeps objects of its own."""
+    own_turn = copy.copy(turn)
+    own_turn.session = copy.copy(turn.session)
+    turn_runner.launch(turn.pk, functools.partial(generate_answer, turn=own_turn))
 
 
 def _get_client_tools(message: Message) -> list[dict[str, Any]]:
@@ -367,7 +385,7 @@ def _find_approved_turn(session: Session, decisions: Sequence[Approval]) -> tupl
     if turn and decisions and approvals.has_decisions(turn, decisions):
         return turn, _find_last_wait(session, turn)
     if turn and turn.status == Turn.Status.RUNNING:
-        raise TurnRunning(turn.pk)
+        raise TurnRunning(turn.pk, session.pk)
     raise NoWaitingTurn("No turn waits for an approval.")
 
 
@@ -389,5 +407,5 @@ def _find_resumed_turn(
     if turn and turn.tools and results and client_tools.has_results(turn, results):
         return turn, _find_last_wait(session, turn)
     if turn and turn.status == Turn.Status.RUNNING:
-        raise TurnRunning(turn.pk)
+        raise TurnRunning(turn.pk, session.pk)
     raise NoWaitingTurn("No turn waits for results of tools.")

@@ -105,7 +105,7 @@ def test_a_turn_begins_with_few_statements_and_points_to_its_events(
     with CaptureQueriesContext(connection) as captured:
         turn = service.start_turn(session, content="Hello!", idempotency_key="one")
     assert list_writes(captured) == ["UPDATE", "INSERT", "INSERT", "INSERT"]
-    assert count_reads(captured) == 5  # the right to the model is one
+    assert count_reads(captured) == 4  # the right to the model is one
     stored_turn = Turn.objects.get()
     assert (stored_turn.pk, stored_turn.question_id) == (turn.pk, turn.question_id)
     rows = SessionEvent.objects.filter(session=session).order_by("seq")
