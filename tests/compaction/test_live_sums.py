@@ -236,7 +236,7 @@ ACTS: tuple[Act, ...] = (
 
 @pytest.mark.lasting
 @settings(
-    max_examples=8,
+    max_examples=4,
     deadline=None,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
