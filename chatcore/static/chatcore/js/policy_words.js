@@ -28,8 +28,10 @@ export class PolicyWords {
     const { policy, compact_threshold: share, auto_compact: automatic } = this.form.elements;
     const own = Number(share.value.replace(",", ".")) / 100;
     const knobs = this.#policies.get(policy.value || policy.dataset.usual);
-    this.line.hidden = !knobs;
-    if (!knobs) return;
+    if (!knobs) {
+      this.line.textContent = "";
+      return;
+    }
     const threshold = own > 0 && own <= 1 ? own : knobs.trigger.threshold;
     const contextWindow = this.meter?.contextWindow;
     const words = contextWindow ? "policyStartsAt" : "policyStartsAtShare";
