@@ -5,14 +5,29 @@ each in its own words. Prices are left out: they are of many forms there.
 """
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from models_registry import comparison
+from django.db import transaction
+
+from models_registry import catalog, comparison
 from models_registry.catalog import CatalogModel
 from models_registry.models import AiModel, Provider
 
 MAX_TOKENS = 2**31 - 1
+MAX_NAME_CHARS = AiModel._meta.get_field("name").max_length or 0
+# Words in the names of models that answer nothing: they stand last where models are offered.
+WORDS_OF_OTHERS = (
+    "embed",
+    "rerank",
+    "whisper",
+    "tts",
+    "dall-e",
+    "moderation",
+    "transcribe",
+    "image",
+)
 # By field: where the lists have it, the most telling place first. `n_ctx` is what a llama.cpp
 # server was started with; what its model was trained for does not count.
 PLACES: dict[str, tuple[str, ...]] = {
@@ -33,6 +48,14 @@ PLACES: dict[str, tuple[str, ...]] = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class OfferedModel:
+    """A model of a provider's list that the registry has not; an unknown window is None."""
+
+    name: str
+    window: int | None
+
+
 def parse_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a row of a list says of a model, by the fields of AiModel."""
     values: dict[str, Any] = {}
@@ -44,14 +67,56 @@ def parse_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {field: value for field, value in values.items() if value is not None}
 
 
+def list_new_models(provider: Provider | None, rows: Iterable[Any]) -> list[OfferedModel]:
+    """Return the models of a list that the provider has not yet, those of the catalog first."""
+    known_models = AiModel.objects.filter(provider=provider, is_active=True)
+    known_names = set(known_models.values_list("name", flat=True)) if provider else set()
+    offered: dict[str, OfferedModel] = {}
+    catalog_names = set()
+    for name, values in _parse_rows(rows).items():
+        if name in known_names or not name or len(name) > MAX_NAME_CHARS:
+            continue
+        catalog_model = catalog.look_up_model(name)
+        known_values = {**(catalog_model.values if catalog_model else {}), **values}
+        offered[name] = OfferedModel(name=name, window=known_values.get("context_window_size"))
+        if catalog_model:
+            catalog_names.add(name)
+
+    def rank(model: OfferedModel) -> tuple[bool, bool, str]:
+        is_other = any(word in model.name.lower() for word in WORDS_OF_OTHERS)
+        return is_other, model.name not in catalog_names, model.name
+
+    return sorted(offered.values(), key=rank)
+
+
+def add_models(
+    provider: Provider, names: Collection[str], rows: Sequence[Any], *, date: datetime.date
+) -> list[AiModel]:
+    """Add those models of a provider's list that are named, and switch the provider on.
+
+    A model that was switched off is switched on again.
+    """
+    listed_names = [model.name for model in list_new_models(provider, rows) if model.name in names]
+    with transaction.atomic():
+        models = [
+            AiModel.objects.update_or_create(
+                provider=provider, name=name, defaults={"is_active": True}
+            )[0]
+            for name in listed_names
+        ]
+        if models and not provider.is_active:
+            provider.is_active = True
+            provider.save(update_fields=["is_active"])
+        fill_unknown_values(provider, rows, date=date)
+    return models
+
+
 def fill_unknown_values(provider: Provider, rows: Iterable[Any], *, date: datetime.date) -> int:
     """Write what a list knows and the registry does not; return how many models changed.
 
     A model that learned something notes the list and the date, as it does of other lists.
     """
-    values_by_name = {
-        str(row.get("id")): parse_row(row) for row in rows if isinstance(row, Mapping)
-    }
+    values_by_name = _parse_rows(rows)
     news = []
     for model in AiModel.objects.filter(provider=provider):
         values = {
@@ -64,6 +129,15 @@ def fill_unknown_values(provider: Provider, rows: Iterable[Any], *, date: dateti
     if not news:
         return 0
     return comparison.write_values(news, source=f"the list of {provider.name}", date=date)
+
+
+def _parse_rows(rows: Iterable[Any]) -> dict[str, dict[str, Any]]:
+    """Return what a list says of each model, by the model's name."""
+    return {
+        row["id"].strip(): parse_row(row)
+        for row in rows
+        if isinstance(row, Mapping) and isinstance(row.get("id"), str)
+    }
 
 
 def _parse_tools(row: Mapping[str, Any]) -> bool | None:

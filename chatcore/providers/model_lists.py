@@ -1,8 +1,10 @@
-"""Ask a provider for its list of models, and learn what it says of those in the registry."""
+"""Ask a provider for its list of models, and look for servers on this machine."""
 
 import asyncio
 import importlib
 import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.utils import timezone
@@ -19,6 +21,7 @@ from models_registry.models import Provider
 logger = logging.getLogger(__name__)
 
 LIST_SECONDS = 20.0
+LOCAL_SECONDS = 1.5  # a server on this machine answers at once, or it is none
 # By protocol: the SDK, its client, and where the list is behind the address.
 SDKS = {
     Provider.Protocol.OPENAI: ("openai", "AsyncOpenAI", "/models"),
@@ -26,18 +29,77 @@ SDKS = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class LocalServer:
+    """A program that many people run models with, and the port on which it listens."""
+
+    name: str
+    title: str
+    port: int
+
+    @property
+    def base_url(self) -> str:
+        """Return where it takes requests in OpenAI's protocol."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+
+LOCAL_SERVERS = (
+    LocalServer(name="ollama", title="Ollama", port=11434),
+    LocalServer(name="lm-studio", title="LM Studio", port=1234),
+    LocalServer(name="llama-cpp", title="llama.cpp", port=8080),
+)
+
+
 def learn_from_list(provider: Provider) -> int:
     """Fill in what nobody knows of a provider's models; return how many models changed.
 
     A list is a help and no need: where a provider has none, nothing is learned.
     """
+    rows = read_list(provider).rows
+    return provider_lists.fill_unknown_values(provider, rows, date=timezone.now().date())
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelList:
+    """The rows of a provider's list of models; `problem` says why there are none, if it failed."""
+
+    rows: Sequence[Any] = ()
+    problem: str = ""
+
+
+def read_list(provider: Provider) -> ModelList:
+    """Ask a provider for its list of models, for at most LIST_SECONDS."""
     try:
         connection = build_connection(provider, max_retries=0)
-        rows = wait_for_stranger(fetch_models(connection))
-    except (ProviderError, TimeoutError) as error:
-        logger.info("the models of %s are not listed: %s", provider, error)
-        return 0
-    return provider_lists.fill_unknown_values(provider, rows, date=timezone.now().date())
+        return ModelList(rows=wait_for_stranger(fetch_models(connection)))
+    except ProviderError as error:
+        problem = error.detail
+    except TimeoutError:
+        problem = f"There was no answer within {LIST_SECONDS:g} seconds."
+    logger.info("the models of %s are not listed: %s", provider, problem)
+    return ModelList(problem=problem)
+
+
+def find_local_servers() -> dict[LocalServer, list[Any]]:
+    """Return the servers on this machine that list models, with the rows of their lists."""
+    row_lists = wait_for_stranger(_ask_local_servers())
+    return {server: rows for server, rows in zip(LOCAL_SERVERS, row_lists, strict=True) if rows}
+
+
+async def _ask_local_servers() -> list[list[Any]]:
+    return await asyncio.gather(*map(_ask_local_server, LOCAL_SERVERS))
+
+
+async def _ask_local_server(server: LocalServer) -> list[Any]:
+    provider = Provider(
+        name=server.name, protocol=Provider.Protocol.OPENAI, base_url=server.base_url
+    )
+    connection = replace(build_connection(provider, max_retries=0), timeout_seconds=LOCAL_SECONDS)
+    try:
+        async with asyncio.timeout(LOCAL_SECONDS):
+            return await fetch_models(connection)
+    except (ProviderError, TimeoutError):
+        return []
 
 
 async def fetch_models(connection: Connection) -> list[Any]:

@@ -97,7 +97,7 @@ def _is_opened_by_hand(request: HttpRequest) -> bool:
 @use_local_time
 def show_settings(request: HttpRequest) -> HttpResponse:
     """Show tokens, tool servers, model, appearance and language; to operators the providers."""
-    context = {
+    context: dict[str, Any] = {
         "tokens": tokens.list_tokens(request.user),
         "shares": shares.list_links(request),
         "devices": devices.list_devices(request),
@@ -112,6 +112,7 @@ def show_settings(request: HttpRequest) -> HttpResponse:
     context |= build_month_context(request.user)
     if request.user.has_perm(providers.PERMISSION):
         context["providers"] = providers.list_providers()
+        context["may_add_providers"] = request.user.has_perms(providers.ADD_PERMISSIONS)
     return render(request, "chatcore/settings.html", context)
 
 

@@ -1,9 +1,12 @@
 """The forms that the pages post. The templates draw the fields; a form checks and cleans them."""
 
+from itertools import chain, count
 from typing import Any
+from urllib.parse import urlsplit
 
 from django import forms
 from django.conf import settings
+from django.utils.text import slugify
 from django.utils.translation import check_for_language
 from django.utils.translation import gettext_lazy as _
 
@@ -14,7 +17,7 @@ from chatcore.models.mcp_server import MAX_SERVERS, NAME_PATTERN
 from chatcore.rest.scopes import PREFIXES
 from chatcore.sessions.truncation import clean_text
 from chatcore.tools.mcp.server_form import ServerForm
-from models_registry.models import AiModel
+from models_registry.models import AiModel, Provider
 
 MAX_TITLE_CHARS = Session._meta.get_field("title").max_length or 0
 
@@ -155,3 +158,43 @@ class OwnServerForm(ServerForm):
         """Put the focus on the first wrong field, and let the browser keep the typed headers."""
         self.fields["new_headers"].widget.attrs["hx-preserve"] = "true"
         self.fields[next(iter(self.errors))].widget.attrs["autofocus"] = True
+
+
+class ServerAddressForm(forms.Form):
+    """The address of a server that speaks OpenAI's protocol, and its key if it wants one."""
+
+    address = LineField(max_chars=500)
+    key = forms.CharField(required=False, strip=True)
+
+    def clean_address(self) -> str:
+        """Return the address as the SDK wants it: with its scheme, and `/v1` where no path is."""
+        address = self.cleaned_data["address"].rstrip("/")
+        if "://" not in address:
+            address = f"http://{address}"
+        try:
+            parts = urlsplit(address)
+            address = address if parts.path else f"{address}/v1"
+            Provider._meta.get_field("base_url").run_validators(address)
+        except (ValueError, forms.ValidationError):
+            error = _("This is not an http or https address without credentials.")
+            raise forms.ValidationError(error) from None
+        return address
+
+    def save(self) -> Provider:
+        """Create the provider. It is named after its host."""
+        parts = urlsplit(self.cleaned_data["address"])
+        host_name = slugify(parts.netloc.replace(".", "-").replace(":", "-"))[:50] or "server"
+        taken_names = set(
+            Provider.objects.filter(name__startswith=host_name).values_list("name", flat=True)
+        )
+        numbered_names = (f"{host_name}-{number}" for number in count(2))
+        candidates = chain([host_name], numbered_names)
+        provider = Provider(
+            name=next(name for name in candidates if name not in taken_names),
+            protocol=Provider.Protocol.OPENAI,
+            base_url=self.cleaned_data["address"],
+        )
+        if self.cleaned_data["key"]:
+            provider.api_key = self.cleaned_data["key"]
+        provider.save()
+        return provider

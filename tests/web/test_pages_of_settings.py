@@ -98,6 +98,8 @@ def test_a_provider_is_tried_with_one_tiny_call(
     calls = [request for request in scripted.requests if request.json]
     assert len(calls) == 2
     AiModel.objects.update(is_active=False)
+    assert 'value="test-model"' in operator.post(address).content.decode(), "it is offered again"
+    scripted.models = []
     assert "no active language model" in operator.post(address).content.decode()
 
 

@@ -60,7 +60,14 @@ PAGES_BEFORE_SIGNING_IN = [
 # What is the same in every language.
 UNTRANSLATED = {
     *("Chatcore", "alice", "scripted", "test-model", "scripted/test-model", "tickets", "Bread"),
-    *("Bread · Chatcore", "Ctrl", "Ctrl K", "https://…/mcp", "http://tickets.test/mcp"),
+    *(
+        "Bread · Chatcore",
+        "Ctrl",
+        "Ctrl K",
+        "https://…/mcp",
+        "http://…:11434",
+        "http://tickets.test/mcp",
+    ),
     *("/summarize", "/context", "/fork", "/export", "/model"),
 }
 

@@ -1,0 +1,35 @@
+"""From a server of one's own to its first answer: an address, a tick, and no name typed."""
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, expect
+
+from models_registry.models import AiModel
+from tests.support.browsing import send_message
+from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.django_db(transaction=True)
+def test_a_server_is_connected_by_its_address_and_answers(
+    page: Page, user: User, model: AiModel, scripted: ScriptedModel
+) -> None:
+    User.objects.update(is_superuser=True)
+    AiModel.objects.all().delete()
+    scripted.models = ["qwen3-8b", "text-embedder"]
+    scripted.default = Reply(text="Here I am.")
+    page.goto("/settings/#providers")
+    page.get_by_text("Add a server of your own").click()
+    page.locator("#new-provider").get_by_label("Address").fill(
+        scripted.base_url.removesuffix("/v1")
+    )
+    page.locator("#new-provider").get_by_role("button", name="Add").click()
+    page.get_by_label("qwen3-8b").check()
+    page.get_by_role("button", name="Use these models").click()
+    expect(page.get_by_text("1 model added.")).to_be_visible()
+    page.goto("/")
+    send_message(page, "Hello")
+    expect(page.locator(".answer .prose")).to_contain_text("Here I am.")
+    assert scripted.requests[-1].json["model"] == "qwen3-8b"
