@@ -18,7 +18,7 @@ from chatcore.rest import limits
 from chatcore.rest.parsers import TooManyValues, hold_large_body, require_few_values
 from chatcore.rest.problems import TooLargeProblem
 from chatcore.transfer import import_runs, reader
-from chatcore.transfer.export_files import UnreadableExport
+from chatcore.transfer.export_files import UnreadableExport, open_export
 
 DEFAULT_NAME = "export.json"
 NAME_PARAMETER = OpenApiParameter(
@@ -108,7 +108,9 @@ class ImportListView(OneImportAtATime, APIView):
         content: Any = request.data or b""
         name = request.query_params.get("name", "")[-200:] or DEFAULT_NAME
         try:
-            row = import_runs.import_files(request.user, [(name, io.BytesIO(content))])
+            row = import_runs.import_export(
+                request.user, open_export([(name, io.BytesIO(content))])
+            )
         except UnreadableExport as error:
             raise reader.InvalidImport("file", str(error)) from None
         if not (row.came or row.partly or row.known) and (reason := _find_odd_reason(row)):

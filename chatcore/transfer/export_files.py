@@ -13,8 +13,8 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import PurePosixPath
+from functools import cached_property, partial
+from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
 from chatcore.files.text import decode_text
@@ -184,6 +184,18 @@ def open_export(files: Sequence[tuple[str, IO[bytes]]]) -> Export:
         if len(members) > MAX_MEMBERS:
             raise UnreadableExport(f"The archive has more than {MAX_MEMBERS:,} files.")
     return Export(members)
+
+
+def open_folder(folder: Path) -> Iterator[Member]:
+    """Yield the files of a folder, those in archives too; links lead nowhere."""
+    for path in sorted(folder.rglob("*")):
+        if not path.is_file() or path.is_symlink():
+            continue
+        name = path.relative_to(folder).as_posix()
+        if path.suffix.lower() == ".zip":
+            yield from _list_members(name, path.open("rb"), depth=0)
+        else:
+            yield Member(name, path.stat().st_size, partial(open, path, "rb"))
 
 
 def take_sample(member: Member) -> Sample:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import IO, Any
+from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError, transaction
@@ -21,7 +21,7 @@ from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.truncation import clean_text
 from chatcore.transfer import chat_storing, importer
 from chatcore.transfer.conversation import Conversation
-from chatcore.transfer.export_files import Export, UnreadableExport, open_export
+from chatcore.transfer.export_files import Export, UnreadableExport
 from chatcore.transfer.export_reading import FoundItem, read_export
 from models_registry.models import AiModel
 
@@ -268,8 +268,8 @@ class ImportRun:
             raise ImportLost
 
 
-def import_files(owner: Any, files: Sequence[tuple[str, IO[bytes]]]) -> Import:
-    """Import the chats of files at once, and return the import, which has ended.
+def import_export(owner: Any, export: Export) -> Import:
+    """Import the chats of an export at once, and return the import, which has ended.
 
     Raises UnreadableExport; then nothing is left of it.
     """
@@ -280,7 +280,7 @@ def import_files(owner: Any, files: Sequence[tuple[str, IO[bytes]]]) -> Import:
         lease_until=read_clock() + LEASE,
     )
     try:
-        ImportRun(row).run(open_export(files))
+        ImportRun(row).run(export)
     except UnreadableExport:
         row.delete()
         raise

@@ -1,7 +1,8 @@
-// Delete a chat, with a few seconds to undo it, and import a chat from a file.
+// Delete a chat, with a few seconds to undo it, and import chats from files.
 
-import { callApi, postFile } from "./api.js";
+import { callApi } from "./api.js";
 import { removeItems } from "./browser_storage.js";
+import { importFiles } from "./import_upload.js";
 import { buildPath } from "./paths.js";
 import { rove } from "./roving_focus.js";
 import { showSnackbar, showSnackbarWithAction } from "./snackbar.js";
@@ -78,22 +79,15 @@ if (storedDeletion) {
   startDeletion(JSON.parse(storedDeletion));
 }
 
-// A chat of Chatcore is an object; ChatGPT and Claude export a ZIP file, or a list of all chats.
-async function importFile(file) {
-  const start = (await file.slice(0, 64).text()).trimStart();
-  if (start.startsWith("{")) return (await postFile("sessions/import", file)).id;
-  const type = start.startsWith("PK") ? "application/zip" : "application/json";
-  const { sessions, refusals } = await postFile("imports", file, type);
-  if (!sessions.length) throw new Error(refusals[0]?.detail ?? getText("nothingToImport"));
-  return sessions[0].id;
-}
-
 document.getElementById("import-file").addEventListener("change", async (event) => {
-  const [file] = event.target.files;
+  const files = [...event.target.files];
   event.target.value = ""; // so that the same file can be chosen again
-  if (!file) return;
+  if (!files.length) return;
+  showSnackbar(getText("importing"));
   try {
-    location.assign(buildPath(`c/${await importFile(file)}/`));
+    const progress = (share) =>
+      showSnackbar(getText("importSent", { percent: Math.floor(100 * share) }));
+    location.assign(buildPath(await importFiles(files, progress)));
   } catch (problem) {
     showSnackbar(getText("notImported", { why: problem.message }));
   }

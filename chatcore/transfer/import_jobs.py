@@ -1,0 +1,213 @@
+"""Uploads in pieces, and the imports that are run from them by a worker.
+
+The pieces are rows, so any machine may receive the next one, and the worker needs no folder in
+common with the web processes. They are deleted when the import has ended.
+"""
+
+import io
+import logging
+from bisect import bisect_right
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import IO, Any, cast
+from uuid import UUID
+
+from django.db import DatabaseError, transaction
+from django.db.models import F, Q, Sum
+
+from chatcore.databases.clock import read_clock
+from chatcore.databases.outages import StorageAway
+from chatcore.models import Import, ImportFile, ImportPart
+from chatcore.transfer.export_files import UnreadableExport, open_export
+from chatcore.transfer.import_runs import LEASE, ImportLost, ImportRun, end_import
+
+logger = logging.getLogger(__name__)
+
+MAX_BYTES = 2_000_000_000  # of an import
+MAX_FILES = 200
+MAX_OPEN = 3  # imports of a person
+MAX_ATTEMPTS = 20
+ABANDONED_AFTER = timedelta(days=2)  # without a piece
+KEPT_FOR = timedelta(days=30)  # the originals of chats that did not come whole
+BATCH_SIZE = 20
+
+
+class UploadRefused(Exception):
+    """An upload that may not begin; the text is for the person."""
+
+
+class WrongOffset(Exception):
+    """A piece that does not follow what was received."""
+
+    def __init__(self, received: int) -> None:
+        super().__init__(f"{received:,} bytes of this file were received; go on there.")
+        self.received = received
+
+
+def begin_upload(owner: Any, files: Sequence[tuple[str, int]]) -> Import:
+    """Create an import that waits for its files, given as names and sizes. Raises UploadRefused."""
+    if not 0 < len(files) <= MAX_FILES:
+        raise UploadRefused(f"An import has one to {MAX_FILES} files.")
+    if not all(size > 0 for _, size in files) or sum(size for _, size in files) > MAX_BYTES:
+        raise UploadRefused("The files of an import have at most 2 GB together, and none is empty.")
+    if Import.objects.filter(owner=owner, status__in=Import.OPEN_STATUSES).count() >= MAX_OPEN:
+        raise UploadRefused(f"{MAX_OPEN} imports have not ended yet. Wait for one, or delete it.")
+    with transaction.atomic():
+        row = Import.objects.create(owner=owner)
+        ImportFile.objects.bulk_create(
+            ImportFile(belongs_to=row, number=number, name=name[:255], size=size)
+            for number, (name, size) in enumerate(files)
+        )
+    return row
+
+
+def receive_part(file_id: UUID, row: Import, *, offset: int, data: bytes) -> ImportFile:
+    """Store the next piece of a file; after the last of all files the import may run.
+
+    Raises WrongOffset, and ImportFile.DoesNotExist.
+    """
+    with transaction.atomic():
+        file = ImportFile.objects.select_for_update().get(pk=file_id, belongs_to=row)
+        if offset != file.received or offset + len(data) > file.size:
+            raise WrongOffset(file.received)
+        ImportPart.objects.create(file=file, offset=offset, size=len(data), data=data)
+        file.received += len(data)
+        file.save(update_fields=["received"])
+        incomplete = ImportFile.objects.filter(belongs_to=row, received__lt=F("size"))
+        if not incomplete.exists():
+            Import.objects.filter(pk=row.pk, status=Import.Status.RECEIVING).update(
+                status=Import.Status.WAITING
+            )
+    return file
+
+
+def run_due_imports() -> int:
+    """Run the imports that wait, and those whose process died, one after the other.
+
+    Return how many were run.
+    """
+    count = 0
+    while row := _claim():
+        _run(row)
+        count += 1
+    return count
+
+
+def has_due_imports() -> bool:
+    """Return True if an import waits for a worker."""
+    return _select_due().exists()
+
+
+def prune_imports() -> int:
+    """Delete uploads that nobody goes on with, and what became of old imports."""
+    now = read_clock()
+    old = Import.objects.filter(
+        Q(status=Import.Status.RECEIVING, created_at__lt=now - ABANDONED_AFTER)
+        | Q(finished_at__lt=now - KEPT_FOR)
+    )
+    count = 0
+    for row in old[:BATCH_SIZE]:
+        delete_import(row)
+        count += 1
+    return count
+
+
+def delete_import(row: Import) -> None:
+    """Delete an import with its uploaded bytes and originals; the chats that came stay."""
+    parts = ImportPart.objects.filter(file__belongs_to=row)
+    while pks := list(parts.values_list("pk", flat=True)[:BATCH_SIZE]):
+        with transaction.atomic():
+            ImportPart.objects.filter(pk__in=pks).delete()
+    with transaction.atomic():
+        row.delete()
+
+
+def measure_upload(row: Import) -> tuple[int, int]:
+    """Return how many bytes of how many were received."""
+    sums = row.files.aggregate(received=Sum("received"), size=Sum("size"))
+    return sums["received"] or 0, sums["size"] or 0
+
+
+def _select_due() -> Any:
+    is_abandoned = Q(status=Import.Status.RUNNING, lease_until__lt=read_clock())
+    # One that was sent in one piece has no bytes here, so nobody else can go on with it.
+    due = Import.objects.filter(Q(status=Import.Status.WAITING) | is_abandoned)
+    return due.order_by("created_at", "pk")
+
+
+def _claim() -> Import | None:
+    row = _select_due().first()
+    while row is not None:
+        claimed = _select_due().filter(pk=row.pk, attempts=row.attempts)
+        if claimed.update(
+            status=Import.Status.RUNNING,
+            attempts=F("attempts") + 1,
+            lease_until=read_clock() + LEASE,
+        ):
+            return Import.objects.select_related("owner").get(pk=row.pk)
+        row = _select_due().first()
+    return None
+
+
+def _run(row: Import) -> None:
+    if not row.files.exists():
+        end_import(row, Import.Status.FAILED, "The import broke off. Send the file again.")
+        return
+    if row.attempts > MAX_ATTEMPTS:
+        end_import(row, Import.Status.FAILED, "The import broke off again and again.")
+        return
+    try:
+        files = [(file.name, _open_file(file)) for file in row.files.all()]
+        ImportRun(row).run(open_export(files))
+    except UnreadableExport as error:
+        end_import(row, Import.Status.FAILED, str(error))
+    except (ImportLost, DatabaseError, StorageAway):
+        # Somebody else has it, or goes on with it when the lease has ended.
+        logger.warning("import %s stopped", row.pk, exc_info=True)
+    except Exception:
+        logger.exception("import %s failed", row.pk)
+        end_import(row, Import.Status.FAILED, "The import failed. The log says why.")
+
+
+def _open_file(file: ImportFile) -> IO[bytes]:
+    return cast(IO[bytes], io.BufferedReader(_PartsReader(file), buffer_size=256 * 1024))
+
+
+class _PartsReader(io.RawIOBase):
+    """An uploaded file as a file, one piece of it in memory."""
+
+    def __init__(self, file: ImportFile) -> None:
+        self._size = file.size
+        self._position = 0
+        rows = list(file.parts.order_by("offset").values_list("offset", "pk"))
+        self._offsets = [offset for offset, _ in rows]
+        self._pks = [pk for _, pk in rows]
+        self._index = -1
+        self._data = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        if self._position >= self._size:
+            return 0
+        index = bisect_right(self._offsets, self._position) - 1
+        if index != self._index:
+            part = ImportPart.objects.values_list("data", flat=True).get(pk=self._pks[index])
+            self._index, self._data = index, bytes(part)
+        start = self._position - self._offsets[index]
+        piece = self._data[start : start + len(buffer)]
+        buffer[: len(piece)] = piece
+        self._position += len(piece)
+        return len(piece)
