@@ -195,7 +195,9 @@ def open_folder(folder: Path) -> Iterator[Member]:
         if path.suffix.lower() == ".zip":
             yield from _list_members(name, path.open("rb"), depth=0)
         else:
-            yield Member(name, path.stat().st_size, partial(open, path, "rb"))
+            yield Member(
+                name, path.stat().st_size, cast(Callable[[], IO[bytes]], partial(path.open, "rb"))
+            )
 
 
 def take_sample(member: Member) -> Sample:
