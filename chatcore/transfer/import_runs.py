@@ -47,6 +47,8 @@ class ImportRun:
     row: Import
     _models: dict[str, AiModel | None] = field(default_factory=dict)
     _last_session: Session | None = None
+    _step: dict[str, Any] = field(default_factory=dict)  # to be written with what comes next
+    _count: int = 0
     _nameless: Counter[str] = field(default_factory=Counter)  # chats without an id, by their bytes
 
     def run(self, export: Export) -> None:
@@ -54,21 +56,20 @@ class ImportRun:
 
         Raises UnreadableExport and ImportLost.
         """
-        for item in read_export(export, skip=self.row.position):
-            if self._count_chats() >= MAX_CHATS:
+        row = self.row
+        self._count = row.came + row.partly + row.refused + row.known
+        for item in read_export(export, skip=row.position):
+            self._step = {"position": F("position") + 1, "product": item.product}
+            if self._count >= MAX_CHATS:
                 problem = f"An import has at most {MAX_CHATS:,} chats. The rest is left out."
                 self._settle_problem(item, "", [problem])
                 break
             self._import_item(item)
-            self._settle(position=F("position") + 1, product=item.product)
+            if self._step:
+                self._settle()
         if self._last_session:
             archive_surplus_sessions(self._last_session)
         end_import(self.row, Import.Status.DONE)
-
-    def _count_chats(self) -> int:
-        row = self.row
-        row.refresh_from_db(fields=["came", "partly", "refused", "known"])
-        return row.came + row.partly + row.refused + row.known
 
     def _import_item(self, item: FoundItem) -> None:
         if item.problem:
@@ -77,7 +78,10 @@ class ImportRun:
             self._import_own(item)
         elif not item.conversations:
             self._settle_problem(item, item.title, [NOTHING_SAID])
+        step = self._step
         for number, conversation in enumerate(item.conversations):
+            # The last chat of a piece is stored together with the step to the next piece.
+            self._step = step if number == len(item.conversations) - 1 else {}
             if not conversation.id:
                 name = f"{hashlib.sha256(item.raw).hexdigest()}-{number}"
                 self._nameless[name] += 1
@@ -264,8 +268,10 @@ class ImportRun:
         mine = Import.objects.filter(
             pk=self.row.pk, status=Import.Status.RUNNING, attempts=self.row.attempts
         )
-        if not mine.update(lease_until=read_clock() + LEASE, **columns):
+        if not mine.update(lease_until=read_clock() + LEASE, **columns, **self._step):
             raise ImportLost
+        self._step = {}
+        self._count += bool(columns)
 
 
 def import_export(owner: Any, export: Export) -> Import:

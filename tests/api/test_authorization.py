@@ -3,6 +3,7 @@
 A new route without a row in MATRIX fails.
 """
 
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -22,6 +23,7 @@ from rest_framework.test import APIClient
 from chatcore.context import sent_requests
 from chatcore.models import (
     Attachment,
+    Import,
     McpServer,
     Message,
     Session,
@@ -144,7 +146,16 @@ def owned_rows(user: User) -> OwnedRows:
     share = Share.objects.create(owner=user, session=session, title=SECRET, digest="x", last_seq=4)
     project = create_project(user, {"name": SECRET, "instructions": SECRET, "rules": [SECRET]})
     project_file = add_file(project, name=SECRET, data=SECRET.encode())
+    arrival = Import.objects.create(owner=user, status=Import.Status.DONE, detail=SECRET)
+    problem = arrival.problems.create(
+        title=SECRET,
+        reasons=[SECRET],
+        original=zlib.compress(SECRET.encode()),
+        original_size=len(SECRET),
+    )
     ids: dict[str, list[Any]] = {
+        "<uuid:import_id>": [arrival.pk, uuid4()],
+        "<int:problem_id>": [problem.pk, 0, 10**30],
         "<uuid:project_id>": [project.pk, uuid4()],
         "<uuid:file_id>": [project_file.pk, uuid4()],
         SERVER: [server.pk, uuid4()],

@@ -4,7 +4,7 @@ import { callApi, getCsrfToken, postFile, Problem, createProblem } from "./api.j
 import { buildPath } from "./paths.js";
 import { getText } from "./texts.js";
 
-const SMALL_BYTES = 8_000_000;
+const SMALL_BYTES = 500_000;
 const PIECE_BYTES = 2_000_000;
 const RETRY_MS = [1000, 2000, 5000, 10_000, 20_000];
 const STORAGE_KEY = "import"; // the import that these files belong to, to go on where it was
