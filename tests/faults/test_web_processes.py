@@ -59,6 +59,7 @@ def pair(deployment: tuple[Deployment, str]) -> Iterator[list[WebProcess]]:
         ]
 
 
+@pytest.mark.slow
 def test_an_answer_of_one_is_followed_on_the_other_and_stopped_there(
     pair: list[WebProcess], scripted: ScriptedModel
 ) -> None:
@@ -93,6 +94,7 @@ def has_ended(events: list[dict[str, Any]]) -> bool:
     return events[-1]["event"] in ("turn.completed", "turn.cancelled", "turn.failed")
 
 
+@pytest.mark.slow
 def test_one_that_is_asked_to_stop_ends_its_streams_with_the_end_of_their_turn(
     pair: list[WebProcess], scripted: ScriptedModel
 ) -> None:

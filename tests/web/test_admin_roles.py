@@ -58,6 +58,7 @@ def make_staff(name: str, *rights: str) -> User:
     return staff
 
 
+@pytest.mark.slow
 def test_its_owner_sees_contents_and_acts(
     page: Page, chat: Session, sign_in_as: Callable[[User], None]
 ) -> None:

@@ -254,6 +254,7 @@ def test_no_screen_has_anything_axe_objects_to(
     expect_none(objections)
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])

@@ -152,6 +152,7 @@ def test_the_panel_shows_the_next_request_word_for_word(
     expect(panel).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_slash_commands_are_completed_and_carried_out(
     page: Page, session: Session, model: AiModel
 ) -> None:

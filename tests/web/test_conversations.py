@@ -322,6 +322,7 @@ def test_words_typed_before_the_scripts_run_are_a_draft_too(page: Page, session:
     expect(page.get_by_label("Your message")).to_have_value("Typed early")
 
 
+@pytest.mark.slow
 def test_a_draft_stays_with_its_chat(page: Page, user: User, session: Session) -> None:
     other = Session.objects.create(owner=user, title="Lisbon", model=session.model)
     Session.objects.filter(pk=session.pk).update(title="Bread")

@@ -48,6 +48,7 @@ def draw(figure: Locator) -> FrameLocator:
     return figure.frame_locator("iframe")
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_a_diagram_is_drawn_on_demand_and_gives_way_to_its_source(

@@ -93,6 +93,7 @@ def test_a_message_that_waits_offline_has_its_icons(page: Page, session: Session
         assert icon.evaluate("svg => svg.getBBox().width > 0")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [4096, pytest.param(200_000, marks=pytest.mark.slow)])
 def test_the_sample_is_summarized_after_the_next_message(
     page: Page, model: AiModel, scripted: ScriptedModel, window: int

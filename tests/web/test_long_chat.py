@@ -108,6 +108,7 @@ def test_a_chat_opens_at_its_end_though_a_long_draft_takes_room(
     expect(page.get_by_role("button", name="To the newest message")).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_each_of_many_boundaries_has_its_card(page: Page, session: Session) -> None:
     fill_chat(session, 400)
     now = timezone.now()
@@ -163,6 +164,7 @@ def test_the_keys_lead_to_both_ends_and_a_button_to_what_is_earlier(
     expect(page.get_by_role("button", name="Earlier messages")).to_be_focused()
 
 
+@pytest.mark.slow
 def test_what_is_said_while_one_reads_long_ago_waits_at_the_end(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:

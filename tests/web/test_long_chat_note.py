@@ -22,6 +22,7 @@ def narrow(window: int) -> None:
     AiModel.objects.update(context_window_size=window)
 
 
+@pytest.mark.slow
 def test_a_chat_that_was_imported_says_what_the_next_message_does_and_it_does_that(
     page: Page, full: Session, tmp_path: Path
 ) -> None:

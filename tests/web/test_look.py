@@ -71,6 +71,7 @@ def test_the_look_that_was_chosen_stays_and_no_other_flashes_before_it(
     assert other.evaluate("[...window.seen]") == ["rgb(25, 25, 24)"]
 
 
+@pytest.mark.slow
 def test_a_phone_does_all_that_a_desk_does(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:

@@ -22,6 +22,7 @@ def summarized(session: Session) -> Session:
     return session
 
 
+@pytest.mark.slow
 def test_a_forgotten_value_is_told_put_in_taken_back_and_pinned(
     page: Page, summarized: Session
 ) -> None:

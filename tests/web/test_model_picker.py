@@ -18,6 +18,7 @@ from tests.web.test_axe import find_objections
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_the_keyboard_alone_finds_and_chooses_a_model_which_says_what_it_needs_first(
     page: Page, full: Session, model: AiModel

@@ -55,6 +55,7 @@ def answer_while_away(page: Page, scripted: ScriptedModel, *, seconds: int) -> N
     expect(page.locator(".answer").last).to_have_attribute("data-status", "complete")
 
 
+@pytest.mark.slow
 def test_a_long_answer_is_told_of_once_the_person_wants_it(
     stage: Page, session: Session, scripted: ScriptedModel
 ) -> None:

@@ -7,6 +7,7 @@ from chatcore.models import Session
 from tests.support.browsing import send_message, store_exchange
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -126,7 +127,7 @@ def test_a_paste_over_the_limit_becomes_a_file(page: Page, session: Session) -> 
     expect(field).to_have_value("")
 
 
-@pytest.mark.parametrize("status", [502, 504])
+@pytest.mark.parametrize("status", mark_others_slow([502, 504]))
 def test_a_message_waits_while_the_proxy_reaches_no_server(
     page: Page, session: Session, scripted: ScriptedModel, status: int
 ) -> None:

@@ -120,6 +120,7 @@ def test_a_refused_file_is_said_in_words(page: Page, project: Project, tmp_path:
     expect(page.locator("project-files .rows li")).to_have_count(0)
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_axe_finds_nothing_wide_or_narrow(

@@ -211,6 +211,7 @@ def check_with_axe(page: Page) -> None:
         assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_a_person_adds_corrects_tests_and_deletes_a_server(
     page: Page, user: User, tool_server: ToolServer
