@@ -118,6 +118,10 @@ def _get_client_class(sdk: Any) -> type[httpx2.AsyncClient]:
     aiohttp_client: type[httpx2.AsyncClient] = sdk.DefaultAioHttpClient
 
     class ProviderClient(aiohttp_client):  # type: ignore[misc, valid-type]
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self.sdk_clients: dict[str, Any] = {}  # filled by platforms.build_client
+
         async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
             """Send a request, and once more if its kept connection was closed meanwhile.
 
