@@ -21,19 +21,21 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def use_own_connection() -> None:
-    """Give the current thread a database connection that is not one of the pool."""
+def use_own_connection(*, lock_seconds: float | None = None) -> None:
+    """Give the current thread a database connection that is not one of the pool.
+
+    `lock_seconds` is how long SQLite waits for its lock before it raises an error.
+    """
     connection = connections.create_connection("default")
-    if "pool" in connection.settings_dict["OPTIONS"]:
-        options = {
-            name: value
-            for name, value in connection.settings_dict["OPTIONS"].items()
-            if name != "pool"
-        }
+    options = {**connection.settings_dict["OPTIONS"]}
+    max_age = 600 if options.pop("pool", None) else connection.settings_dict["CONN_MAX_AGE"]
+    if lock_seconds is not None and connection.vendor == "sqlite":
+        options["timeout"] = lock_seconds
+    if options != connection.settings_dict["OPTIONS"]:
         connection.settings_dict = {
             **connection.settings_dict,
             "OPTIONS": options,
-            "CONN_MAX_AGE": 600,
+            "CONN_MAX_AGE": max_age,
         }
         connections["default"] = connection
 

@@ -5,15 +5,16 @@ process loses of an answer is what arrived since the last write: FLUSH_SECONDS, 
 write itself.
 """
 
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from django.db import close_old_connections, connections, transaction
+from django.db import OperationalError, close_old_connections, connections, transaction
 
-from chatcore.databases.outages import find_outage
+from chatcore.databases.outages import DATABASE_LOCKED, find_outage
 from chatcore.events import log as event_log
 from chatcore.models import Message, Turn
 from chatcore.statements import NewRows, reserve_numbers
@@ -28,6 +29,11 @@ logger = logging.getLogger(__name__)
 FLUSH_SECONDS = 0.15  # how long deltas are collected before they are written together
 FIRST_SECONDS = 0.03  # the same for the first words of an answer, for which people wait
 IDLE_SECONDS = 5.0  # after that the thread ends
+# Who waits for SQLite's lock sleeps up to 0.1 s between two looks, and longer the longer it has
+# waited. Under a hundred turns that begin at once, this thread would come last; so it begins its
+# wait anew again and again, and looks every few milliseconds.
+LOCK_SECONDS = 0.02
+LONGEST_WAIT_SECONDS = 20.0
 
 
 class DeltaWriter:
@@ -58,7 +64,7 @@ class DeltaWriter:
 
     def _run(self) -> None:
         # It holds the locks of answers while it writes, so it must wait for no other's connection.
-        use_own_connection()
+        use_own_connection(lock_seconds=LOCK_SECONDS)
         written_at = 0.0
         while self._has_work.wait(IDLE_SECONDS) or not self._has_ended():
             self._has_work.clear()
@@ -132,7 +138,7 @@ class DeltaWriter:
         messages = {recorder: recorder.message for recorder in recorders}
         written_deltas: dict[AnswerRecorder, list[NewDelta]] = {}
         try:
-            with transaction.atomic():
+            with _open_transaction():
                 locked_turns = lock_free_turns([recorder.turn.pk for recorder in recorders])
                 for recorder in recorders:
                     if recorder.turn.pk in locked_turns:
@@ -164,6 +170,21 @@ class DeltaWriter:
                 self.submit(recorder)
             else:
                 recorder.failure = TurnLost(str(recorder.turn.pk))
+
+
+@contextlib.contextmanager
+def _open_transaction() -> Iterator[None]:
+    """Open a transaction; on SQLite, keep asking for its lock."""
+    deadline = time.monotonic() + LONGEST_WAIT_SECONDS
+    with contextlib.ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(transaction.atomic())
+                break
+            except OperationalError as error:
+                if find_outage(error) is not DATABASE_LOCKED or time.monotonic() > deadline:
+                    raise
+        yield
 
 
 def _store(deltas: Mapping["AnswerRecorder", list["NewDelta"]]) -> None:

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import OperationalError, connections
+from django.db import OperationalError, connection, connections
 from django.utils import timezone
 
 from chatcore.events import log as event_log
@@ -18,13 +18,14 @@ from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.providers.base import Request, StreamEnd, TextDelta
 from chatcore.spending.calls import reserve_call
 from chatcore.threads import run_in_thread
-from chatcore.turns import generation, leases, lifecycle, recovery, service, watcher
+from chatcore.turns import delta_writer, generation, leases, lifecycle, recovery, service, watcher
 from chatcore.turns.leases import TurnLost
 from chatcore.turns.messages import append_message
 from chatcore.turns.recorder import AnswerRecorder
 from chatcore.turns.runner import turn_runner
 from chatcore.turns.waiting import OpenCalls
 from models_registry.prices import TokenUse
+from tests.support.outages import lock_sqlite
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 from tests.support.waiting import wait_until, wait_until_async
@@ -141,6 +142,21 @@ def test_words_whose_commit_was_not_confirmed_are_not_written_twice(
     assert count_to_three(session, scripted) == "one two three "
     assert not failures
     assert names_of(session).count("message.created") == 2, "the question's and the answer's"
+
+
+def test_words_wait_for_another_writer_for_as_long_as_it_takes(
+    session: Session, scripted: ScriptedModel, caplog: pytest.LogCaptureFixture
+) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("Only SQLite locks the whole database.")
+    scripted.script(Reply(chunks=["word "] * 15, chunk_delay=0.1))
+    turn = service.start_turn(session, content="count")
+    wait_until(lambda: "message.delta" in names_of(session))
+    with lock_sqlite():
+        time.sleep(20 * delta_writer.LOCK_SECONDS)
+    assert service.wait_for_turn(turn.pk, 30).status == Turn.Status.COMPLETED
+    assert session.messages.get(role="assistant").content == "word " * 15
+    assert "not written" not in caplog.text
 
 
 def test_a_log_that_fails_for_a_second_in_the_middle_of_eight_answers_loses_no_word(
