@@ -27,7 +27,7 @@ from chatcore.rest import conditions, limits
 from chatcore.rest.commits import all_or_nothing
 from chatcore.rest.parsers import ImportBodyParser, SessionBodyParser
 from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
-from chatcore.transfer import exporter, formats, importer
+from chatcore.transfer import exporter, formats, importer, other_forms
 from chatcore.transfer.markdown import write_markdown
 from chatcore.transfer.transcript import stream_texts
 from chatcore.transfer.user_export import stream_user_export
@@ -45,7 +45,10 @@ EXPORTED_SCHEMA = {
     "required": ["format"],
 }
 FORMAT_PARAMETER = OpenApiParameter(
-    "format", str, enum=[*formats.FORMATS, "markdown"], default="chatcore"
+    "format",
+    str,
+    enum=[*formats.FORMATS, *other_forms.OTHER_FORMS, "markdown"],
+    default="chatcore",
 )
 
 
@@ -101,7 +104,8 @@ class SessionExportView(APIView):
         """Return the whole session.
 
         Chatcore's format has settings, files, summary and all versions of messages. The formats of
-        OpenAI and Anthropic have the current messages. Markdown is for people: the current messages
+        OpenAI and Anthropic have the current messages. Those of LibreChat and Open WebUI are files
+        that these programs import, with all versions. Markdown is for people: the current messages
         under the names of their speakers, with tool calls and the summary; it is sent as it is
         written.
         """
@@ -114,9 +118,13 @@ class SessionExportView(APIView):
                 content_type="text/markdown; charset=utf-8",
                 headers={"Content-Disposition": f'attachment; filename="{session.pk}.md"'},
             )
-        format_name = _check_format(name, "markdown")
+        if name in other_forms.OTHER_FORMS:
+            data = other_forms.export_in_form(session, name)
+        else:
+            format_name = _check_format(name, *other_forms.OTHER_FORMS, "markdown")
+            data = exporter.export_as(session, format_name)
         return Response(
-            exporter.export_as(session, format_name),
+            data,
             headers={"Content-Disposition": f'attachment; filename="{session.pk}.json"'},
         )
 

@@ -17,6 +17,7 @@ class ChatFile:
     """A file of a message. `load` returns its bytes, or None where the export has them not."""
 
     name: str
+    is_version: bool = False  # of a document, which takes the place of an earlier one
     load: Callable[[], bytes | None] = lambda: None
 
     @classmethod

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from chatcore.transfer.conversation import EARLIEST, ChatMessage, Node
+from chatcore.transfer.conversation import EARLIEST, ChatFile, ChatMessage, Node
 
 
 @dataclass(kw_only=True)
@@ -193,10 +193,16 @@ def _join(parts: Sequence[ChatMessage]) -> ChatMessage:
     return replace(
         last,
         reasoning="\n\n".join(part.reasoning for part in parts if part.reasoning),
-        files=[file for part in parts for file in part.files],
+        files=_leave_out_older([file for part in parts for file in part.files]),
         calls=[call for part in parts for call in part.calls],
         model=last.model or next((part.model for part in parts if part.model), ""),
     )
+
+
+def _leave_out_older(files: list[ChatFile]) -> list[ChatFile]:
+    """Return the files without the versions of a document that it had before."""
+    newest = {file.name: file for file in files if file.is_version}
+    return [file for file in files if newest.get(file.name, file) is file]
 
 
 def _place(roots: list[_Kept]) -> list[PlacedMessage]:

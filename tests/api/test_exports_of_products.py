@@ -3,12 +3,16 @@
 import itertools
 import json
 import re
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chatcore.models import Message, Session
+from chatcore.models import Attachment, ImportedChat, Message, Session
+from chatcore.transfer.products import READERS
 from tests.support.exports import list_exports, list_files, load_export, pack
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -16,12 +20,15 @@ pytestmark = pytest.mark.django_db(transaction=True)
 # Exports of which a file names a picture or document that is not in them.
 INCOMPLETE = {
     "aistudio", "bigagi", "chatbox", "claude", "gemini", "librechat", "openwebui", "sillytavern",
-    "typingmind",
+    "typingmind", "chatgpt-broken", "chatgpt-voice", "grok-picture",
 }  # fmt: skip
 # Where the bytes of a file, or its text, are in the export.
 FILES = {
     "chatgpt": {"lamp on the quay.png", "Lamp report.md"},
     "chatgpt-classic": {"a dark loaf"},
+    "chatgpt-canvas": {"Note.md"},
+    "claude-artifacts": {"Letter.md", "pasted.txt"},
+    "openwebui-tools": {"pan.png"},
     "claude": {"kite.csv", "parts.md", "Bowline.md"},
     "gemini": {"tower-8f3a.png"},
     "deepseek": {"rope.txt"},
@@ -74,9 +81,49 @@ def test_an_export_comes_in(api: APIClient, name: str) -> None:
         assert find_beginning(words) in others
     files = {file.name for session in sessions for file in session.attachments.all()}
     assert files == FILES.get(name, set())
+    words = " ".join(Message.objects.values_list("content", flat=True))
+    words += " ".join(Attachment.objects.values_list("text", flat=True))
+    assert all(text in words for text in export.get("texts", []))
+    assert [chat["title"] for chat in result["refusals"] if chat["title"]] == export.get(
+        "refused", []
+    )
     assert bool(result["partly"]) == (name in INCOMPLETE), result
     again = send(api, pack(list_files(export))).json()
     assert (again["came"], again["partly"], again["sessions"]) == (0, 0, [])
+
+
+ROW = re.compile(r"^\| (?P<name>[^|]+) \|(?P<cells>(?:[^|]+\|){8})$", re.MULTILINE)
+
+
+def describe_product(name: str) -> list[str]:
+    """Return the cells of a product in docs/import.md, by what came of all of its exports."""
+    chats = ImportedChat.objects.filter(product=name)
+    sessions = Session.objects.filter(imported_as__in=chats)
+    messages = Message.objects.filter(session__in=sessions)
+    hour_ago = timezone.now() - timedelta(hours=1)
+    facts = [
+        messages.exclude(branch=None),
+        messages.exclude(reasoning=""),
+        messages.filter(role="tool"),
+        Attachment.objects.filter(session__in=sessions),
+        sessions.exclude(system_prompt=""),
+        messages.exclude(model=""),
+        sessions.filter(updated_at__lt=hour_ago),
+    ]
+    return ["yes" if rows.exists() else "–" for rows in facts]
+
+
+def test_the_table_of_what_is_kept_holds_cell_by_cell(api: APIClient) -> None:
+    for name in list_exports():
+        send(api, pack(list_files(load_export(name))))
+    names = {reader.name: reader.key for reader in READERS if reader.key != "chatcore"}
+    text = (Path(__file__).parents[2] / "docs" / "import.md").read_text()
+    written = {
+        match["name"].strip(): [cell.strip() for cell in match["cells"].split("|")[1:-1]]
+        for match in ROW.finditer(text)
+        if match["name"].strip() in names
+    }
+    assert written == {name: describe_product(key) for name, key in names.items()}
 
 
 def test_dates_and_order_are_as_they_were(api: APIClient) -> None:

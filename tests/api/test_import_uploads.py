@@ -158,6 +158,33 @@ def test_the_own_archive_comes_back_whole(api: APIClient, user: User, tmp_path: 
     call_command("verify")
 
 
+@pytest.mark.parametrize("form", ["librechat", "openwebui"])
+def test_the_form_of_another_program_comes_in_again(api: APIClient, form: str) -> None:
+    files = [entry for name in ("chatgpt-classic", "claude-browser", "openwebui-tools")
+             for entry in [(f"{name}.json", list_files(load_export(name))[0][1])]]  # fmt: skip
+    api.generic("POST", "/api/v1/imports", _any(pack(files)), "application/zip")
+    sessions = {session.title: session for session in Session.objects.all()}
+    before = {title: _tell(session) for title, session in sessions.items()}
+    assert len(before) == 3
+    written = [
+        (f"{number}.json", api.get(f"/api/v1/sessions/{session.pk}/export?format={form}").content)
+        for number, session in enumerate(sessions.values())
+    ]
+    Session.objects.all().delete()
+    result = api.generic("POST", "/api/v1/imports", _any(pack(written)), "application/zip").json()
+    assert result["refused"] == 0
+    assert {session.title: _tell(session) for session in Session.objects.all()} == before
+
+
+def _tell(session: Session) -> list[tuple[str, str, str]]:
+    """Return the words of all versions, with thoughts; calls and results aside.
+
+    Which one was shown is not told, because LibreChat's form does not say it.
+    """
+    rows = session.messages.exclude(role="tool").exclude(content="").order_by("content")
+    return [(row.role, row.content, row.reasoning) for row in rows]
+
+
 def _export(api: APIClient, session: Session) -> str:
     """Return an exported session without the ids of its branches, which are new."""
     data = api.get(f"/api/v1/sessions/{session.pk}/export").json()

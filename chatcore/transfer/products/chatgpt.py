@@ -322,6 +322,7 @@ class _ChatBuilder:
         else:
             return None
         file = ChatFile.from_text(*self.document)
+        file.is_version = True
         return ChatMessage(role="assistant", files=[file], created_at=created_at)
 
     def _build_result(
