@@ -7,7 +7,7 @@ from uuid import UUID
 from django.conf import settings
 
 from chatcore.databases.clock import read_clock
-from chatcore.models import Hold, Installation, Session, SessionQuerySet
+from chatcore.models import Hold, ImportedChat, Installation, Session, SessionQuerySet
 from chatcore.row_by_row import try_each
 from chatcore.sessions.deletion import NO_GRACE, delete_session
 from chatcore.sessions.upkeep import note_problem
@@ -75,7 +75,13 @@ def _find_large_round() -> str:
 
 def _select_unused(sessions: SessionQuerySet, cutoff: datetime) -> SessionQuerySet:
     held_users = Hold.objects.filter_active().values("user")
-    return sessions.filter(updated_at__lt=cutoff).exclude(owner__in=held_users)
+    # A chat that was imported keeps its date, which may be years ago; it came here later.
+    just_imported = ImportedChat.objects.filter(created_at__gte=cutoff).values("session")
+    return (
+        sessions.filter(updated_at__lt=cutoff)
+        .exclude(owner__in=held_users)
+        .exclude(pk__in=just_imported)
+    )
 
 
 def _delete_since(

@@ -9,7 +9,8 @@ from django.core.management import call_command
 from django.test import Client
 from rest_framework.test import APIClient
 
-from chatcore.models import Import, ImportPart, Session
+from chatcore.models import Import, ImportedChat, ImportPart, Session
+from chatcore.sessions.retention import delete_unused_sessions
 from chatcore.transfer import chat_storing, import_jobs
 from tests.support.exports import list_files, load_export, pack
 
@@ -128,6 +129,17 @@ def test_old_uploads_and_originals_are_deleted(api: APIClient) -> None:
     Import.objects.update(finished_at="2020-01-01T00:00:00Z")
     assert import_jobs.prune_imports() == 1
     assert Session.objects.count() == 1
+
+
+def test_retention_counts_from_the_import_and_not_from_the_date_of_a_chat(
+    api: APIClient, settings: Any
+) -> None:
+    settings.CHATCORE = {**settings.CHATCORE, "SESSION_RETENTION_DAYS": 30}
+    files = list_files(load_export("librechat-line"))  # of 2024
+    api.generic("POST", "/api/v1/imports", _any(pack(files)), "application/zip")
+    assert delete_unused_sessions() == 0
+    ImportedChat.objects.update(created_at="2024-06-01T00:00:00Z")
+    assert delete_unused_sessions() == 1
 
 
 def test_the_command_takes_archives_and_folders(

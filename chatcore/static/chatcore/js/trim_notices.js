@@ -1,6 +1,7 @@
 // Say once that messages are left out, and not once a turn: how often, why, what, and what now.
 
 import { callApi } from "./api.js";
+import { isSummarizedFirst } from "./long_chat_note.js";
 import { getText } from "./texts.js";
 
 const FAILED = ["fell_back", "failed"];
@@ -30,7 +31,10 @@ export class TrimNotices {
     if (!facts?.leftOut.length || !line) return;
     const [details] = this.chat.timeline.cloneTemplate("notice-details-template");
     details.querySelector("span").textContent = [
-      getText("trimmedNow", { count: facts.leftOut.length }),
+      // One voice: what is summarized before the next answer is not left out of it.
+      isSummarizedFirst(this.chat.meter.usage)
+        ? ""
+        : getText("trimmedNow", { count: facts.leftOut.length }),
       count > 1 ? getText("trimmedAnswers", { count }) : "",
       facts.why ? getText("trimmedWhy", { why: facts.why }) : "",
     ].join(" ");
