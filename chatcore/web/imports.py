@@ -30,5 +30,6 @@ def show_import(request: HttpRequest, pk: UUID) -> HttpResponse:
         "days": KEPT_FOR.days,
     }
     if request.headers.get("HX-Request"):
+        context["has_just_ended"] = not context["is_open"]
         return render(request, "chatcore/_import.html", context)
     return render(request, "chatcore/import.html", {**context, "chats": load_sidebar(request.user)})

@@ -120,6 +120,8 @@ def test_the_page_says_what_came_and_why_not(api: APIClient, client: Client) -> 
     assert "2 came in, 0 in part, 1 not" in page
     assert "Odd one" in page
     assert "Its messages are not in the export" in page
+    news = client.get(f"/imports/{address.rsplit('/', 1)[-1]}/", headers={"HX-Request": "true"})
+    assert 'hx-target="#chats"' in news.content.decode()
 
 
 def test_old_uploads_and_originals_are_deleted(api: APIClient) -> None:
