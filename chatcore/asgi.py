@@ -40,8 +40,8 @@ django_application = OneThreadHandler()
 # first person waits.
 import chatcore.urls  # noqa: E402, F401
 from chatcore.events.long_responses import serve_request  # noqa: E402
-from chatcore.faces.mcp.door import PATHS as MCP_PATHS  # noqa: E402
-from chatcore.faces.mcp.door import serve_mcp  # noqa: E402
+from chatcore.faces.mcp.application import PATHS as MCP_PATHS  # noqa: E402
+from chatcore.faces.mcp.application import serve_mcp  # noqa: E402
 from chatcore.faces.responses.websocket import serve_websocket  # noqa: E402
 from chatcore.serving.answers import (  # noqa: E402
     Receive,
@@ -51,8 +51,8 @@ from chatcore.serving.answers import (  # noqa: E402
     report_life,
 )
 from chatcore.serving.base_path import BASE_PATH  # noqa: E402
-from chatcore.serving.door import restore_path, serve_below  # noqa: E402
 from chatcore.serving.lifespan import serve_lifespan  # noqa: E402
+from chatcore.serving.path_prefix import restore_path, serve_below  # noqa: E402
 from chatcore.serving.request_threads import request_threads  # noqa: E402
 
 LIVENESS_PATHS = ("/livez", "/livez/")

@@ -249,9 +249,9 @@ AUTHENTICATION_BACKENDS = [
 AXES_FAILURE_LIMIT = read_number("CHATCORE_SIGN_IN_ATTEMPTS", 10, minimum=1)
 AXES_COOLOFF_TIME = timedelta(minutes=read_number("CHATCORE_SIGN_IN_PAUSE_MINUTES", 10, minimum=1))
 AXES_LOCKOUT_PARAMETERS = ["username", "ip_address"]
-AXES_USERNAME_CALLABLE = "chatcore.accounts.brake.name_account"
-AXES_LOCKOUT_CALLABLE = "chatcore.accounts.brake.respond_braked"
-AXES_CLIENT_STR_CALLABLE = "chatcore.accounts.brake.describe_client"
+AXES_USERNAME_CALLABLE = "chatcore.accounts.guessed_passwords.name_account"
+AXES_LOCKOUT_CALLABLE = "chatcore.accounts.guessed_passwords.refuse_sign_in"
+AXES_CLIENT_STR_CALLABLE = "chatcore.accounts.guessed_passwords.describe_client"
 # What comes during the pause does not make it longer: somebody else could keep an account shut.
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
 AXES_DISABLE_ACCESS_LOG = True

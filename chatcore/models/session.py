@@ -16,7 +16,7 @@ are_titles_hidden: ContextVar[bool] = ContextVar("are_titles_hidden", default=Fa
 
 
 class SessionQuerySet(models.QuerySet["Session"]):
-    """Queries of sessions that several rooms need."""
+    """Queries of sessions that several packages need."""
 
     def owned_by(self, user: AbstractBaseUser | AnonymousUser) -> "SessionQuerySet":
         """Return this user's sessions; other sessions do not exist for them."""
@@ -36,7 +36,7 @@ class SessionQuerySet(models.QuerySet["Session"]):
         """Return the session with its row locked until the transaction ends. Raises DoesNotExist.
 
         This lock serializes everything that changes a conversation: message numbers, event numbers,
-        which messages are current, and the context. All rooms take it here.
+        which messages are current, and the context. All packages take it here.
 
         Row locks are taken in one order: turn, session, compaction run, structured state. A writer
         may skip a lock, but it never goes back to an earlier one. The turn comes first because

@@ -1,4 +1,4 @@
 """Language model providers: one module a protocol, its wire format beside it.
 
-Only this room imports the providers' SDKs.
+Only this package imports the providers' SDKs.
 """

@@ -1,6 +1,6 @@
 """The path of a host below which everything is, as /chat, and the settings that follow from it.
 
-Requests come with the path (`chatcore/serving/door.py` takes it off), so it is this
+Requests come with the path (`chatcore/serving/path_prefix.py` takes it off), so it is this
 setting alone that says what it is, and no header.
 """
 

@@ -6,7 +6,7 @@ from django.db.models import Count, Min
 from django.utils import timezone
 
 from compaction.models import OPEN_STATUSES, CompactionRun
-from compaction.runs.beats import count_workers
+from compaction.runs.worker_signs import count_workers
 
 
 @dataclass(frozen=True, kw_only=True)

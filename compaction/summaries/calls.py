@@ -16,6 +16,8 @@ from compaction.sizing.speed import learn_speed
 from compaction.summaries import prompt as summary_prompt
 from compaction.summaries import state_delta, unwrapping, validation
 from compaction.summaries.accounting import read_times
+from compaction.summaries.cache_reuse import CacheReuse
+from compaction.summaries.cache_reuse import build_text as build_reuse_text
 from compaction.summaries.call_log import FROM_MESSAGES, CallLog, CallPlace
 from compaction.summaries.chunks import take_chunk
 from compaction.summaries.density import estimate_density
@@ -30,8 +32,6 @@ from compaction.summaries.pace import Pace
 from compaction.summaries.progress import NoProgress, Progress
 from compaction.summaries.prompt import SummaryOptions
 from compaction.summaries.refusals import NoAnswer, SummaryMissing
-from compaction.summaries.riding import TalkRide
-from compaction.summaries.riding import build_text as build_ride_text
 from compaction.summaries.verification import SummaryVerifier, UntrueSummary
 
 TEMPERATURE = 0.1
@@ -124,7 +124,7 @@ class SummaryClient:
         self.model = summary_model.model
         self.max_output_tokens = summary_model.max_output_tokens
         self.echoes_headings = summary_model.echoes_headings
-        self.ride = TalkRide(run, context, summary_model)
+        self.cache_reuse = CacheReuse(run, context, summary_model)
         self.pace = Pace(self.model, floor=max(self.knobs.timeout, summary_model.timeout))
         self.window = summary_model.window or session_window
         if summary_model.model == context.facts.model:
@@ -222,7 +222,7 @@ class SummaryClient:
             except SummaryFailed as error:
                 failure = error
                 self.log.refuse_answer(error)
-                self.ride.give_up()
+                self.cache_reuse.give_up()
                 pending_lines.appendleft(chunk.lines)
                 if isinstance(error, UntrueSummary):
                     job = replace(job, options=replace(job.options, correction=error.reason))
@@ -248,7 +248,7 @@ class SummaryClient:
     def _summarize_chunk(self, job: SummaryJob, chunk: _Chunk, *, is_last: bool) -> SummaryResult:
         call_prompt = self._build_prompt(job, chunk)
         if is_last and not chunk.earlier_chars and not job.options.rewrites_text:
-            call_prompt = self._ride_talk(call_prompt, chunk)
+            call_prompt = self._follow_talk(call_prompt, chunk)
         answer = self._call_model(call_prompt)
         delta_block: str | None = None
         if job.options.state is not None:
@@ -336,9 +336,9 @@ class SummaryClient:
             first_word_seconds=self.pace.choose_first_wait(prompt_tokens),
         )
 
-    def _ride_talk(self, call_prompt: Prompt, chunk: _Chunk) -> Prompt:
+    def _follow_talk(self, call_prompt: Prompt, chunk: _Chunk) -> Prompt:
         """Return the prompt that follows the talk itself, where that is due."""
-        is_due = self.ride.is_due(
+        is_due = self.cache_reuse.is_due(
             transcript_tokens=self._estimate_tokens(call_prompt.text),
             answer_tokens=call_prompt.max_tokens,
             window=int(self.window * (1 - WINDOW_MARGIN)),
@@ -346,8 +346,8 @@ class SummaryClient:
         if not is_due:
             return call_prompt
         instruction = summary_prompt.remove_transcript(call_prompt.text)
-        text = build_ride_text(chunk.lines, instruction)
-        return replace(call_prompt, text=text, rides_talk=True)
+        text = build_reuse_text(chunk.lines, instruction)
+        return replace(call_prompt, text=text, reuses_cache=True)
 
     def _estimate_tokens(self, text: str) -> float:
         """Return about how many real tokens a message has, the fixed system text included."""

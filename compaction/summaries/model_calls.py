@@ -119,7 +119,7 @@ class Prompt:
     model: str = ""  # the name of the model to call; empty: the session's own
     timeout: float = 240.0  # seconds, for the whole call
     first_word_seconds: float = 0.0  # that a slow model may need before its first word
-    rides_talk: bool = False  # the text follows what the session's next request sends
+    reuses_cache: bool = False  # the text follows what the session's next request sends
     # Called about once a second, in another thread, with what was written so far.
     # What it raises ends the call.
     report: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
@@ -302,7 +302,7 @@ def _ask_model(
 
 def _build_request(session_id: UUID, model: AiModel, prompt: Prompt) -> Request:
     message = ChatMessage(role="user", content=prompt.text)
-    if not prompt.rides_talk:
+    if not prompt.reuses_cache:
         return Request(
             model=model.name,
             system=prompt.system,
@@ -330,7 +330,7 @@ def _build_params(model: AiModel, prompt: Prompt, talk_params: Mapping[str, Any]
 
     What follows a talk in Anthropic's protocol leaves the talk's effort: it is part of the cache.
     """
-    is_cached = prompt.rides_talk and model.provider.protocol == Provider.Protocol.ANTHROPIC
+    is_cached = prompt.reuses_cache and model.provider.protocol == Provider.Protocol.ANTHROPIC
     effort = choose_effort(model)
     if effort and not is_cached:
         return {"reasoning_effort": effort}

@@ -27,7 +27,7 @@ from django_q.conf import Conf
 from chatcore.turns.recovery import RecoveryChore
 from compaction.patience import is_outage
 from compaction.runs import engine, leases, retention
-from compaction.runs.beats import record_beat, remove_beat
+from compaction.runs.worker_signs import record_sign, remove_sign
 from compaction.worker.imports import ImportProcess
 from compaction.worker.run_locks import run_locks
 from compaction.worker.tasks import requeue_run, wake_workers
@@ -87,7 +87,7 @@ class ClusterKeeper:
             self._run_cluster()
             is_steady = time.monotonic() - start_time >= STEADY_SECONDS
             failed_clusters = 0 if is_steady else failed_clusters + 1
-        attempt(remove_beat, self.name)
+        attempt(remove_sign, self.name)
         return 0 if self._stop_requested else 1
 
     def _run_cluster(self) -> None:
@@ -161,7 +161,7 @@ class ClusterKeeper:
 
     def _sweep(self, now: float) -> None:
         was_reached = self._was_reached
-        self._was_reached = attempt(record_beat, self.name).is_success
+        self._was_reached = attempt(record_sign, self.name).is_success
         # While the database was away, living workers could not renew their leases either.
         if was_reached and self._was_reached:
             attempt(resend_lost_runs)

@@ -1,4 +1,4 @@
-"""The path below which a server is: which ones can be used, and what its door lets in."""
+"""The path below which a server is: which ones can be used, and what is let in."""
 
 import contextlib
 from typing import Any
@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test.utils import override_script_prefix
 
 from chatcore.environment import read_base_path
-from chatcore.serving.door import restore_path, serve_below
+from chatcore.serving.path_prefix import restore_path, serve_below
 
 NAME = "CHATCORE_BASE_PATH"
 

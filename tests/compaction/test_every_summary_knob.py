@@ -55,7 +55,7 @@ def longest(scripted: ScriptedModel) -> int | None:
     return tokens
 
 
-# What a call holds; the rest is in test_riding_the_cache.py
+# What a call holds; the rest is in test_cache_reuse.py
 @turns("summary.prompt")
 @pytest.mark.parametrize(("prompt", "is_quoted"), [("transcript", True), ("conversation", False)])
 def test_a_call_holds_quoted_messages_or_the_talk_itself(

@@ -1,4 +1,4 @@
-"""The brake on guessed passwords: django-axes counts failures by account and by address.
+"""Slow down who guesses passwords: django-axes counts failures by account and by address.
 
 The counts are in the database, so all web processes share them. A count is not reset by a success:
 whoever has an account could otherwise guess on between two visits to it.
@@ -30,7 +30,7 @@ def name_account(request: HttpRequest, credentials: dict[str, Any] | None) -> st
     return name or typed.lower()
 
 
-def respond_braked(
+def refuse_sign_in(
     request: HttpRequest, response: HttpResponse | None, credentials: dict[str, Any] | None
 ) -> HttpResponse:
     """Answer a sign-in that is not even tried, and say how long to wait."""

@@ -5,9 +5,9 @@ from datetime import timedelta
 from django.db import models
 from django.db.models.functions import Now
 
-BEAT_SECONDS = 30.0  # between two signs of a command
+SIGN_SECONDS = 30.0  # between two signs of a command
 # One that is silent for so long is gone; it may have waited for the database meanwhile.
-SILENCE = timedelta(seconds=3 * BEAT_SECONDS)
+SILENCE = timedelta(seconds=3 * SIGN_SECONDS)
 FORGET = timedelta(days=1)
 
 
@@ -26,7 +26,7 @@ class WorkerBeat(models.Model):
         return self.name
 
 
-def record_beat(name: str) -> None:
+def record_sign(name: str) -> None:
     """Note that a worker command lives, and forget those that were silent for a day."""
     WorkerBeat.objects.bulk_create(
         [WorkerBeat(name=name, seen_at=Now())],
@@ -37,7 +37,7 @@ def record_beat(name: str) -> None:
     WorkerBeat.objects.filter(seen_at__lt=Now() - FORGET).delete()
 
 
-def remove_beat(name: str) -> None:
+def remove_sign(name: str) -> None:
     """Note that a worker command ends."""
     WorkerBeat.objects.filter(name=name).delete()
 

@@ -1,4 +1,4 @@
-"""The door of a server below a path: what comes in loses the path, and what is elsewhere is 404.
+"""Serve below a path: what comes in loses the path, and what is elsewhere is 404.
 
 Within, paths are as without it. Django gets the whole path, because it takes the same part off.
 """

@@ -22,8 +22,8 @@ OPENING = (
 )
 
 
-class TalkRide:
-    """Decides for one run whether a call rides the talk's cache."""
+class CacheReuse:
+    """Decides for one run whether a call follows the talk, to reuse its cache."""
 
     def __init__(
         self, run: CompactionRun, context: SessionContext, summary_model: SummaryModel
@@ -42,7 +42,7 @@ class TalkRide:
         self.form = "transcript"
 
     def is_due(self, *, transcript_tokens: float, answer_tokens: int, window: int) -> bool:
-        """Return True if the call is to ride: as the policy wants it, and if the talk fits."""
+        """Return True if the call follows the talk: the policy wants it, and the talk fits."""
         if self.form == "transcript" or self._count_talk_tokens() + answer_tokens > window:
             return False
         return self.form == "conversation" or self._is_cheaper(transcript_tokens)
