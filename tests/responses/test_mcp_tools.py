@@ -16,6 +16,7 @@ from chatcore.sessions import verification
 from chatcore.turns.runner import turn_runner
 from compaction.models import CompactionPolicy
 from models_registry.models import AiModel
+from tests.support.database import read_file
 from tests.support.mcp_server import ToolServer, running, tool_server
 from tests.support.open_responses import (
     MODEL,
@@ -53,7 +54,7 @@ def nothing_leaks(client: OpenAI, caplog: pytest.LogCaptureFixture) -> Any:
         database = Path(connection.settings_dict["NAME"])
         files = [*database.parent.glob(f"{database.name}*")]
         assert files
-        assert [file for file in files if SECRET.encode() in file.read_bytes()] == []
+        assert [file for file in files if SECRET.encode() in read_file(file)] == []
 
 
 def build_server(tool_server: ToolServer, **other: Any) -> Any:

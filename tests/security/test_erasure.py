@@ -21,6 +21,7 @@ from chatcore.tools import registry as tool_registry
 from chatcore.tools.base import BuiltInTool
 from compaction.models import CompactionRun, LedgerLine, SummaryLeaf
 from tests.support.compaction_sessions import summarize_or_chat
+from tests.support.database import read_file
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 from tests.support.slow_params import mark_others_slow
@@ -119,7 +120,7 @@ def find_files_with_word() -> list[str]:
     if connection.vendor == "sqlite":
         folders.append(Path(connection.settings_dict["NAME"]).parent)
     paths = {path for folder in folders for path in folder.rglob("*") if path.is_file()}
-    return [os.path.basename(path) for path in paths if WORD.encode() in path.read_bytes().lower()]
+    return [os.path.basename(path) for path in paths if WORD.encode() in read_file(path).lower()]
 
 
 @pytest.mark.parametrize("delete", mark_others_slow([delete_user, delete_session, delete_messages]))

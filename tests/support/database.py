@@ -1,6 +1,8 @@
-"""Empty the test database quickly after a test that commits, name it, and watch its locks."""
+"""Empty the test database quickly after a test that commits, read its files, watch its locks."""
 
+import subprocess
 import threading
+from pathlib import Path
 from urllib.parse import quote
 from weakref import WeakSet
 
@@ -84,6 +86,15 @@ def _list_filled_tables(connection: BaseDatabaseWrapper) -> list[str]:
     with connection.cursor() as cursor:
         cursor.execute(" UNION ALL ".join(parts))
         return [row[0] for row in cursor.fetchall()]
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a file that may be SQLite's, read by another process.
+
+    Whoever closes a file gives up all locks that its process has on it, SQLite's too. Then the next
+    process that closes the database takes itself for the last, and removes the log of this one.
+    """
+    return subprocess.run(["cat", path], capture_output=True, check=True).stdout
 
 
 def build_database_url() -> str:
