@@ -46,6 +46,7 @@ from compaction.models import (
     SummaryLeaf,
     WorkingState,
 )
+from tests.support.database import read_file
 
 pytestmark = pytest.mark.django_db(transaction=True)
 COUNT = 36
@@ -165,8 +166,8 @@ def find_canaries() -> dict[str, set[str]]:
                     _note(b" ".join(map(_to_bytes, row)), table, places)
     _read_browser_sessions(places)
     for path in Path(settings.DATA_DIR).rglob("*"):
-        with contextlib.suppress(OSError):
-            _note(path.read_bytes(), path.name, places)
+        if path.is_file():
+            _note(read_file(path), path.name, places)
     return places
 
 
