@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 from chatcore.api.import_places import OneImportAtATime
 from chatcore.models import Import, Session
 from chatcore.rest import limits
-from chatcore.rest.parsers import TooManyValues, require_few_values
+from chatcore.rest.parsers import TooManyValues, hold_large_body, name_sender, require_few_values
 from chatcore.rest.problems import TooLargeProblem
 from chatcore.transfer import import_runs, reader
 from chatcore.transfer.export_files import UnreadableExport, open_export
@@ -38,8 +38,8 @@ class ExportParser(BaseParser):
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
         """Return the bytes of the body. Raises TooLargeProblem."""
-        # The user is not known yet: the check of a page's token asks for the body first.
-        content = stream.read(limits.IMPORT_BODY_BYTES + 1)
+        with hold_large_body(name_sender((parser_context or {})["request"])):
+            content = stream.read(limits.IMPORT_BODY_BYTES + 1)
         if len(content) > limits.IMPORT_BODY_BYTES:
             megabytes = limits.IMPORT_BODY_BYTES // limits.MB
             raise TooLargeProblem(

@@ -213,6 +213,21 @@ def test_an_archive_of_too_many_values_is_refused_before_it_is_parsed(
     assert "2,500,000 values" in answer.text
 
 
+def test_a_page_may_send_a_large_body_with_its_token_only(user: User) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(user)
+    client.get("/settings/")
+    body = {"system_prompt": "a" * 1_500_000}  # longer than a prompt may be
+    token = {"X-CSRFToken": client.cookies["csrftoken"].value}
+    statuses = [
+        client.post(
+            "/api/v1/sessions", body, content_type="application/json", headers=headers
+        ).status_code
+        for headers in ({}, token)
+    ]
+    assert statuses == [403, 413]
+
+
 def test_commas_in_texts_are_no_values(api: APIClient, session: Session) -> None:
     texts = [{"role": "user", "content": "a, b, c, " * 20_000} for _ in range(10)]
     answer = api.post(f"/api/v1/sessions/{session.pk}/messages/import", {"messages": texts})
