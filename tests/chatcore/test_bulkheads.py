@@ -172,7 +172,7 @@ def test_silent_tools_of_one_person_keep_nobody_from_an_answer(
     def reply(request: Any) -> Reply:
         asks_for_tools = any(WAIT in str(tool) for tool in request.get("tools", []))
         has_results = any(message["role"] == "tool" for message in request["messages"])
-        return call_silent_tools(20) if asks_for_tools and not has_results else Reply(text="Hi.")
+        return call_silent_tools(6) if asks_for_tools and not has_results else Reply(text="Hi.")
 
     scripted.default = reply
     silent_turns = [service.start_turn(silent, content="Wait.") for silent in sessions]
