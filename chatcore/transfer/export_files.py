@@ -321,11 +321,11 @@ def _open_later(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Callable[[]
     return lambda: archive.open(entry)
 
 
-class _Window(io.RawIOBase):
-    """A view of a file with a position of its own, because several readers share the file."""
+class PositionedFile(io.RawIOBase):
+    """A file of known size with a position of its own; what it reads is its heir's to say."""
 
-    def __init__(self, stream: IO[bytes], size: int) -> None:
-        self._stream, self._size, self._position = stream, size, 0
+    def __init__(self, size: int) -> None:
+        self._size, self._position = size, 0
 
     def readable(self) -> bool:
         return True
@@ -340,6 +340,14 @@ class _Window(io.RawIOBase):
 
     def tell(self) -> int:
         return self._position
+
+
+class _Window(PositionedFile):
+    """A view of a file, because several readers share the file."""
+
+    def __init__(self, stream: IO[bytes], size: int) -> None:
+        super().__init__(size)
+        self._stream = stream
 
     def read(self, size: int = -1) -> bytes:
         self._stream.seek(self._position)

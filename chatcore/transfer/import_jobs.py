@@ -18,7 +18,7 @@ from django.db.models import F, Q, Sum
 from chatcore.databases.clock import read_clock
 from chatcore.databases.outages import StorageAway
 from chatcore.models import Import, ImportFile, ImportPart
-from chatcore.transfer.export_files import UnreadableExport, open_export
+from chatcore.transfer.export_files import PositionedFile, UnreadableExport, open_export
 from chatcore.transfer.import_runs import LEASE, ImportLost, ImportRun, end_import
 
 logger = logging.getLogger(__name__)
@@ -173,31 +173,16 @@ def _open_file(file: ImportFile) -> IO[bytes]:
     return cast(IO[bytes], io.BufferedReader(_PartsReader(file), buffer_size=256 * 1024))
 
 
-class _PartsReader(io.RawIOBase):
+class _PartsReader(PositionedFile):
     """An uploaded file as a file, one piece of it in memory."""
 
     def __init__(self, file: ImportFile) -> None:
-        self._size = file.size
-        self._position = 0
+        super().__init__(file.size)
         rows = list(file.parts.order_by("offset").values_list("offset", "pk"))
         self._offsets = [offset for offset, _ in rows]
         self._pks = [pk for _, pk in rows]
         self._index = -1
         self._data = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = max(0, base + offset)
-        return self._position
-
-    def tell(self) -> int:
-        return self._position
 
     def readinto(self, buffer: Any) -> int:
         if self._position >= self._size:
