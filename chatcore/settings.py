@@ -307,6 +307,8 @@ CHATCORE: dict[str, Any] = {
     ),
     # Environment variables, besides those of the catalog, that a provider's key may be read from.
     "PROVIDER_KEY_VARIABLES": read_list("CHATCORE_PROVIDER_KEY_VARIABLES", []),
+    # A TOML file of providers, models, policies and groups, applied at each start.
+    "SETUP_FILE": read_text("CHATCORE_SETUP_FILE"),
     "TURNS_PER_MINUTE": read_number("CHATCORE_TURNS_PER_MINUTE", 60, minimum=1),
     "COMPACTIONS_PER_MINUTE": read_number("CHATCORE_COMPACTIONS_PER_MINUTE", 10, minimum=1),
     # Answers that are written at once: by a web process, and for a user in all processes. Beyond

@@ -12,9 +12,12 @@ class Compaction(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"  # as in its migrations
 
     def ready(self) -> None:
-        """Register the system checks and listen for finished responses."""
+        """Register the checks and the policies of documents, and listen for finished responses."""
+        from chatcore.provisioning import registry
         from chatcore.signals import response_completed
         from compaction import checks  # noqa: F401
+
+        registry.register("compaction.provisioned_policies.Policies")
 
         response_completed.connect(measure_session, dispatch_uid="compaction.measure_and_ask")
 

@@ -200,6 +200,11 @@ class CompactionPolicy(models.Model):
     name = models.SlugField(max_length=64, unique=True)
     base = models.CharField(max_length=64, default="oneclaw")
     overrides = models.JSONField(default=dict, blank=True)
+    is_active = models.BooleanField(
+        default=True,
+        db_default=True,
+        help_text="Off: nobody can choose it, and whatever names it goes on with the next policy.",
+    )
 
     class Meta:
         verbose_name_plural = "compaction policies"

@@ -36,7 +36,7 @@ def load_policy(name: str) -> Policy:
     """
     if name in PRESETS:
         return PRESETS[name]
-    row = CompactionPolicy.objects.filter(name=name).first()
+    row = CompactionPolicy.objects.filter(name=name, is_active=True).first()
     if row is None or row.base not in PRESETS:
         raise UnknownPolicy(name)
     return Policy.parse(row.overrides, PRESETS[row.base])
@@ -125,7 +125,8 @@ def validate_threshold_override(threshold: float, *names: str) -> None:
 def list_policies() -> dict[str, Policy]:
     """Return every usable policy by its name: the presets, then the stored ones in order."""
     policies_by_name = dict(PRESETS)
-    for row in CompactionPolicy.objects.filter(base__in=PRESETS).order_by("name"):
+    rows = CompactionPolicy.objects.filter(base__in=PRESETS, is_active=True)
+    for row in rows.order_by("name"):
         try:
             policies_by_name.setdefault(row.name, Policy.parse(row.overrides, PRESETS[row.base]))
         except PolicyError as error:

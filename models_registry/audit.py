@@ -11,14 +11,16 @@ logger = logging.getLogger(__name__)
 
 
 def record_connection(user: Any, provider: Provider, act: str) -> None:
-    """Add an entry to the admin's log, and a line to the server's."""
+    """Add an entry to the admin's log, and a line to the server's. A command has no user."""
     address = provider.base_url or "the SDK's own address"
     message = f"{act}: {provider.protocol} at {address}."
-    LogEntry.objects.log_actions(
-        user_id=user.pk,
-        queryset=[provider],
-        action_flag=CHANGE,
-        change_message=message,
-        single_object=True,
-    )
-    logger.info("provider %s, by %s: %s", provider.name, user.get_username(), message)
+    if user is not None:
+        LogEntry.objects.log_actions(
+            user_id=user.pk,
+            queryset=[provider],
+            action_flag=CHANGE,
+            change_message=message,
+            single_object=True,
+        )
+    name = user.get_username() if user is not None else "a command"
+    logger.info("provider %s, by %s: %s", provider.name, name, message)

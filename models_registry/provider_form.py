@@ -45,7 +45,7 @@ class ProviderForm(forms.ModelForm):
         super().__init__(*args, **kwargs)
         # What decides where a key goes is compared with the row, not with what the page had shown:
         # whoever sends the form could say anything about that.
-        for name in (*CONNECTION_FIELDS, "api_key_env"):
+        for name in {*CONNECTION_FIELDS, "api_key_env"}.intersection(self.fields):
             self.fields[name].show_hidden_initial = False
 
     @property

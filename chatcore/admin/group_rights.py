@@ -8,7 +8,7 @@ from django.contrib import admin
 from django.contrib.admin.widgets import FilteredSelectMultiple
 from django.db.models import JSONField
 
-from chatcore.admin.base import ChatcoreAdmin
+from chatcore.admin.setup_file import SetupFileAdmin
 from chatcore.context.compactor import get_compactor
 from chatcore.models import GroupRights, McpServer
 from chatcore.rights.names import WILDCARD
@@ -45,6 +45,8 @@ class GroupRightsForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if "group" not in self.fields:  # for who may only look
+            return
         names = (_list_model_names(), get_compactor().list_policies(), _list_tool_names())
         for field_name, choices in zip(NAME_FIELDS, names, strict=True):
             field = self.fields[field_name]
@@ -56,10 +58,11 @@ class GroupRightsForm(forms.ModelForm):
 
 
 @admin.register(GroupRights)
-class GroupRightsAdmin(ChatcoreAdmin):
+class GroupRightsAdmin(SetupFileAdmin):
     """What members of groups may use; where a switch is off, the group says nothing about it."""
 
     form = GroupRightsForm
+    setup_section = "groups"
     list_display = ("group", "limits_models", "limits_policies", "limits_tools")
     list_select_related = ("group",)
     fieldsets = (
@@ -68,6 +71,10 @@ class GroupRightsAdmin(ChatcoreAdmin):
         ("Compaction policies", {"fields": ("limits_policies", "policy_names")}),
         ("Tools", {"fields": ("limits_tools", "tool_names")}),
     )
+
+    def get_setup_name(self, row: GroupRights) -> str:
+        """Return the name of the group."""
+        return str(row.group.name)
 
 
 def _list_model_names() -> list[str]:

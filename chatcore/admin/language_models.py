@@ -21,9 +21,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.decorators import action
 
-from chatcore.admin.base import ChatcoreAdmin
+from chatcore.admin.setup_file import SetupFileAdmin
+from chatcore.models import SetupEntry
 from chatcore.net import downloads
 from chatcore.net.strangers import wait_for_stranger
+from chatcore.provisioning.documents import DEFAULT_MODEL
 from models_registry import catalog, comparison, sources
 from models_registry.comparison import Difference
 from models_registry.models import AiModel, Provider
@@ -45,7 +47,8 @@ class ListMissing(Exception):
 
 
 @admin.register(AiModel)
-class AiModelAdmin(ChatcoreAdmin):
+class AiModelAdmin(SetupFileAdmin):
+    setup_section = "models"
     list_display = (
         "name",
         "provider",
@@ -127,6 +130,10 @@ class AiModelAdmin(ChatcoreAdmin):
         selection = list(queryset[:2])
         if len(selection) != 1:
             self.message_user(request, "Select exactly one model.", messages.ERROR)
+            return
+        if SetupEntry.objects.list_names(DEFAULT_MODEL):
+            sentence = "CHATCORE_SETUP_FILE sets the default model. Change it there."
+            self.message_user(request, sentence, messages.ERROR)
             return
         selection[0].make_default()
         self.message_user(request, f"New sessions start with {selection[0]}.")

@@ -13,8 +13,10 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from chatcore.admin.base import ChatcoreAdmin, ChatcoreInline
-from chatcore.web.providers import call_provider
+from chatcore.admin.base import ChatcoreInline
+from chatcore.admin.setup_file import SetupFileAdmin
+from chatcore.models import SetupEntry
+from chatcore.provisioning.connection_test import call_provider
 from models_registry import catalog
 from models_registry.audit import record_connection
 from models_registry.models import AiModel, Provider
@@ -48,9 +50,19 @@ class ModelsInline(ChatcoreInline):
         rows: QuerySet[AiModel] = super().get_queryset(request)
         return rows.select_related("provider")
 
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Leave models to their own pages where the file sets some of this provider."""
+        may_change: bool = super().has_change_permission(request, obj)
+        return may_change and not _has_models_of_file(obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        may_delete: bool = super().has_delete_permission(request, obj)
+        return may_delete and not _has_models_of_file(obj)
+
 
 @admin.register(Provider)
-class ProviderAdmin(ChatcoreAdmin):
+class ProviderAdmin(SetupFileAdmin):
+    setup_section = "providers"
     form = ProviderForm
     inlines = (ModelsInline,)
     list_display = ("name", "protocol", "base_url", "key", "model_count", "is_active")
@@ -96,17 +108,17 @@ class ProviderAdmin(ChatcoreAdmin):
         return super().get_form(request, *args, **kwargs)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        if _may_connect(request):
-            return self.readonly_fields
-        return (*self.readonly_fields, *CONNECTION_FIELDS, "api_key_env")
+        names = super().get_readonly_fields(request, obj)
+        return names if _may_connect(request) else (*names, *CONNECTION_FIELDS, "api_key_env")
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Add the test to the page of a stored provider; without the right, take the keys away."""
-        if not _may_connect(request):
-            return (*self.fieldsets[:-1], ("Key", {"fields": ("key", "api_key_env")}))
-        if obj is None:
-            return self.fieldsets
-        return (*self.fieldsets, (_("Test"), {"fields": ("connection_test",)}))
+        fieldsets = super().get_fieldsets(request, obj)
+        if not _may_connect(request) or self.find_setup_entry(obj):
+            fieldsets = [*fieldsets[:-1], ("Key", {"fields": ("key", "api_key_env")})]
+        if obj is None or not _may_connect(request):
+            return fieldsets
+        return [*fieldsets, (_("Test"), {"fields": ("connection_test",)})]
 
     def get_urls(self) -> list[Any]:
         """Add the address of the test."""
@@ -166,6 +178,11 @@ class ProviderAdmin(ChatcoreAdmin):
         catalog.sync()
         if not obj.is_active and Provider.objects.filter(pk=obj.pk, is_active=True).exists():
             self.message_user(request, f"{obj} has a key now and was switched on.", messages.INFO)
+
+
+def _has_models_of_file(provider: Provider | None) -> bool:
+    start = f"{provider}/"
+    return any(name.startswith(start) for name in SetupEntry.objects.list_names("models"))
 
 
 def _may_connect(request: HttpRequest) -> bool:

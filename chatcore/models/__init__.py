@@ -29,6 +29,7 @@ from chatcore.models.project import Project, ProjectFile
 from chatcore.models.response import StoredResponse
 from chatcore.models.sent_request import SentRequest, SentText
 from chatcore.models.session import Session, SessionQuerySet
+from chatcore.models.setup_entry import SetupEntry
 from chatcore.models.share import Share
 from chatcore.models.spending import Budget, UsageSum
 from chatcore.models.token_name import TokenName
@@ -65,6 +66,7 @@ __all__ = [
     "Session",
     "SessionEvent",
     "SessionQuerySet",
+    "SetupEntry",
     "Share",
     "StoredResponse",
     "TokenName",

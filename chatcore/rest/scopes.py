@@ -12,7 +12,7 @@ from rest_framework.permissions import SAFE_METHODS
 ALL, CHAT, READ_ONLY = "all", "chat", "read"
 PREFIXES = {ALL: "", CHAT: "chat_", READ_ONLY: "read_"}
 # What outlives a token, or reaches other servers with what is in the account.
-ACCOUNT_PATHS = ("/api/v1/tokens", "/api/v1/webhooks", "/api/v1/mcp_servers")
+ACCOUNT_PATHS = ("/api/v1/tokens", "/api/v1/webhooks", "/api/v1/mcp_servers", "/api/v1/setup")
 LINK_PATH = "/shares"  # of a session
 
 
@@ -39,7 +39,7 @@ def check_scope(request: Any, token: Any) -> None:
         raise exceptions.PermissionDenied("The token's scope is read: it may only read.")
     if scope == CHAT and request.path_info.startswith(ACCOUNT_PATHS):
         raise exceptions.PermissionDenied(
-            "The token's scope is chat: tokens, webhooks and MCP servers are not for it."
+            "The token's scope is chat: tokens, webhooks, MCP servers and the setup are not for it."
         )
     if scope == CHAT and request.method == "POST" and request.path_info.endswith(LINK_PATH):
         raise exceptions.PermissionDenied(

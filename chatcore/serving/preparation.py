@@ -1,4 +1,4 @@
-"""Prepare the database for this version: tables, the table of the cache, the model registry."""
+"""Prepare the database for this version: tables, the model registry, what a file has set."""
 
 import io
 
@@ -8,6 +8,8 @@ from django.core.management.base import CommandError
 from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
 
+from chatcore.provisioning.documents import apply_setup_file
+from chatcore.provisioning.sections import SetupRefused
 from chatcore.serving.start_lock import hold_start_lock
 
 
@@ -15,10 +17,14 @@ def prepare_database() -> None:
     """Migrate, check, and fill what is missing; processes that start at once take turns."""
     with hold_start_lock():
         call_command("migrate", verbosity=0, interactive=False)
-        # Checks that need the database come after `migrate`: the settings may name a stored policy.
+        call_command("sync_models", verbosity=0, stdout=io.StringIO())
+        try:
+            apply_setup_file()
+        except SetupRefused as error:
+            raise CommandError(str(error)) from None
+        # Checks come after what they read: the settings may name a policy of the file.
         call_command("check", databases=["default"], stdout=io.StringIO())
         call_command("createcachetable", verbosity=0)
-        call_command("sync_models", verbosity=0, stdout=io.StringIO())
 
 
 def require_prepared_database() -> None:

@@ -48,6 +48,13 @@ class IdempotencyConflict(Exception):
     """The idempotency key was used with another payload."""
 
 
+MISSING_MODEL = (
+    "The session has no usable language model. Choose one that GET /api/v1/models lists. Where it"
+    " lists none, staff connect a provider in the settings, or the operator does so by `chatcore"
+    " add_provider` and `chatcore add_model`, or by the file of CHATCORE_SETUP_FILE."
+)
+
+
 class NoModel(Exception):
     """The session has no language model that can be used."""
 
@@ -324,7 +331,7 @@ def _find_repeated_turn(session: Session, key: str | None, payload_hash: str) ->
 def _require_answerable(session: Session, model: AiModel | None) -> None:
     refuse_open_turn(session)
     if model is None or not model.is_active or not model.provider.is_active:
-        raise NoModel("The session has no usable language model.")
+        raise NoModel(MISSING_MODEL)
     require_model(session.owner_id, model)
 
 

@@ -14,6 +14,7 @@ from chatcore.accounts.tokens import MAX_NAME_CHARS
 from chatcore.models import McpServer, Session
 from chatcore.models.mcp_server import MAX_NAME_CHARS as MAX_SERVER_NAME_CHARS
 from chatcore.models.mcp_server import MAX_SERVERS, NAME_PATTERN
+from chatcore.provisioning.documents import PERSON, apply_document
 from chatcore.rest.scopes import PREFIXES
 from chatcore.sessions.truncation import clean_text
 from chatcore.tools.mcp.server_form import ServerForm
@@ -189,12 +190,7 @@ class ServerAddressForm(forms.Form):
         )
         numbered_names = (f"{host_name}-{number}" for number in count(2))
         candidates = chain([host_name], numbered_names)
-        provider = Provider(
-            name=next(name for name in candidates if name not in taken_names),
-            protocol=Provider.Protocol.OPENAI,
-            base_url=self.cleaned_data["address"],
-        )
-        if self.cleaned_data["key"]:
-            provider.api_key = self.cleaned_data["key"]
-        provider.save()
-        return provider
+        name = next(name for name in candidates if name not in taken_names)
+        values = {"base_url": self.cleaned_data["address"], "api_key": self.cleaned_data["key"]}
+        apply_document({"providers": {name: values}}, PERSON)
+        return Provider.objects.get(name=name)

@@ -3,32 +3,26 @@
 No page shows a stored key.
 """
 
-import asyncio
-import time
-from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from django.contrib.auth.decorators import login_required, permission_required
 from django.db import transaction
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
-from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 from django_htmx.http import HttpResponseClientRefresh
 
 from chatcore.accounts import audit
-from chatcore.context.compactor import get_compactor
-from chatcore.net.strangers import wait_for_stranger
+from chatcore.models import SetupEntry
 from chatcore.providers import model_lists
-from chatcore.providers import registry as provider_registry
-from chatcore.providers.base import ChatMessage, Connection, Request
-from chatcore.providers.connections import build_connection
-from chatcore.providers.errors import ProviderError
+from chatcore.provisioning.connection_test import call_provider
+from chatcore.provisioning.documents import PERSON, apply_document
+from chatcore.provisioning.sections import SetupRefused
 from chatcore.web.forms import ProviderKeyForm, ServerAddressForm
-from models_registry import catalog, provider_lists
+from models_registry import provider_lists
 from models_registry.audit import record_connection
 from models_registry.models import AiModel, Provider
 from models_registry.provider_form import CONNECT_PERMISSION
@@ -36,14 +30,14 @@ from models_registry.provider_form import CONNECT_PERMISSION
 PERMISSION = CONNECT_PERMISSION
 ADD_PERMISSIONS = (PERMISSION, "models_registry.add_provider", "models_registry.add_aimodel")
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
-TEST_SECONDS = 20.0
-TEST_TOKENS = 16
 
 
 def list_providers() -> QuerySet[Provider]:
-    """Return the providers, active ones first, with the number of models as `model_count`."""
+    """Return the providers, active ones first, with `model_count` and `is_from_file`."""
     active_models = Count("models", filter=Q(models__is_active=True))
-    return Provider.objects.annotate(model_count=active_models).order_by("-is_active", "name")
+    entries = SetupEntry.objects.filter(section="providers", name=OuterRef("name"))
+    rows = Provider.objects.annotate(model_count=active_models, is_from_file=Exists(entries))
+    return rows.order_by("-is_active", "name")
 
 
 @login_required
@@ -56,12 +50,13 @@ def set_provider_key(request: HttpRequest, pk: int) -> HttpResponse:
     is_saved = form.is_valid()
     if is_saved:
         with transaction.atomic():
-            provider.api_key = form.cleaned_data["key"]
-            provider.save(update_fields=["encrypted_api_key"])
+            try:
+                document = {"providers": {provider.name: {"api_key": form.cleaned_data["key"]}}}
+                apply_document(document, PERSON)
+            except SetupRefused as error:
+                return HttpResponse(str(error), status=409, content_type="text/plain")
             record_connection(request.user, provider, "Entered a key")
             audit.record("key.changed", target=provider, request=request)
-        # Only the catalog knows whether the provider is off for want of a key or by an operator.
-        catalog.sync()
     return _render_provider(request, pk, saved=is_saved, best=_find_better_default(provider))
 
 
@@ -73,31 +68,6 @@ def check_provider(request: HttpRequest, pk: int) -> HttpResponse:
     provider = get_object_or_404(Provider, pk=pk)
     context = call_provider(provider, user=request.user) | _describe_rights(request)
     return render(request, "chatcore/_provider_test_result.html", context)
-
-
-def call_provider(provider: Provider, *, user: Any) -> dict[str, Any]:
-    """Ask the provider for its list of models, and one of its models for a word.
-
-    Returns the `model` and its `seconds`, or the `problem`; and what else its list has, as
-    `offered`. The admin's button calls this too. Windows that refusals have shown are forgotten:
-    longer requests are tried again.
-    """
-    record_connection(user, provider, "Tested the connection")
-    listed = model_lists.read_list(provider)
-    offered = provider_lists.list_new_models(provider, listed.rows)
-    result: dict[str, Any] = {"provider": provider, "offered": offered}
-    model = provider.models.filter(is_active=True).order_by("-is_default", "id").first()
-    if model is None:
-        return result | {"problem": listed.problem or _("It has no active language model.")}
-    result |= {"model": model} | _time_test_call(model)
-    if "problem" not in result:
-        today = timezone.now().date()
-        result["learned_count"] = provider_lists.fill_unknown_values(
-            provider, listed.rows, date=today
-        )
-        for learned_model in provider.models.all():
-            get_compactor().forget_window(learned_model)  # longer requests are tried again
-    return result
 
 
 @login_required
@@ -138,10 +108,9 @@ def connect_local_server(request: HttpRequest, name: str) -> HttpResponse:
     server = next((known for known in model_lists.LOCAL_SERVERS if known.name == name), None)
     if server is None:
         raise Http404
-    provider, _is_new = Provider.objects.get_or_create(
-        name=server.name,
-        defaults={"protocol": Provider.Protocol.OPENAI, "base_url": server.base_url},
-    )
+    if not Provider.objects.filter(name=server.name).exists():
+        apply_document({"providers": {server.name: {"base_url": server.base_url}}}, PERSON)
+    provider = Provider.objects.get(name=server.name)
     _add_chosen_models(request, provider)
     return HttpResponseClientRefresh()
 
@@ -185,27 +154,3 @@ def _describe_rights(request: HttpRequest) -> dict[str, bool]:
 def _render_provider(request: HttpRequest, pk: int, **context: Any) -> HttpResponse:
     provider = get_object_or_404(list_providers(), pk=pk)
     return render(request, "chatcore/_provider.html", {"provider": provider, **context})
-
-
-def _time_test_call(model: AiModel) -> dict[str, object]:
-    start = time.monotonic()
-    try:
-        # No retries: an operator waits for this answer and can press the button again.
-        connection = build_connection(model.provider, max_retries=0)
-        timeout_seconds = min(connection.timeout_seconds, TEST_SECONDS)
-        connection = replace(connection, timeout_seconds=timeout_seconds)
-        wait_for_stranger(_send_test_question(connection, model.name))
-    except ProviderError as error:
-        return {"problem": error.detail}
-    except TimeoutError:
-        sentence = _("There was no answer within %(seconds)d seconds.")
-        return {"problem": sentence % {"seconds": TEST_SECONDS}}
-    return {"seconds": time.monotonic() - start}
-
-
-async def _send_test_question(connection: Connection, model_name: str) -> None:
-    question = ChatMessage(role="user", content="Say OK.")
-    provider_request = Request(model=model_name, messages=(question,), max_tokens=TEST_TOKENS)
-    async with asyncio.timeout(TEST_SECONDS):
-        async for _part in provider_registry.stream(connection, provider_request):
-            pass

@@ -13,7 +13,7 @@ from django.urls import path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from chatcore.admin.base import ChatcoreAdmin
+from chatcore.admin.setup_file import SetupFileAdmin
 from compaction.admin.policy_form import (
     STAGES_FIELD,
     PolicyForm,
@@ -33,11 +33,12 @@ MAX_NAMED = 6  # knobs in the list
 
 
 @admin.register(CompactionPolicy)
-class CompactionPolicyAdmin(ChatcoreAdmin):
+class CompactionPolicyAdmin(SetupFileAdmin):
     """A preset with other values for some knobs, under a name of its own."""
 
     form = PolicyForm
-    list_display = ("name", "base", "changed_knobs")
+    setup_section = "policies"
+    list_display = ("name", "base", "changed_knobs", "is_active")
     search_fields = ("name",)
     readonly_fields = ("trial",)
 
@@ -52,9 +53,20 @@ class CompactionPolicyAdmin(ChatcoreAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: CompactionPolicy | None = None) -> Any:
         """Return a section for each group of knobs, open where a knob differs from the base."""
         if not self._may_edit(request, obj):
-            return [(None, {"fields": ["name", "base", "overrides"]})]
+            first = ["name", "base", "overrides", "is_active"]
+            return [
+                (
+                    None,
+                    {"fields": [*(["setup_file"] if self.find_setup_entry(obj) else []), *first]},
+                )
+            ]
         overrides = obj.overrides if obj and isinstance(obj.overrides, dict) else {}
-        first = ["name", "base", *(["trial"] if request.user.has_perm(TRIAL_RIGHT) else [])]
+        first = [
+            "name",
+            "base",
+            "is_active",
+            *(["trial"] if request.user.has_perm(TRIAL_RIGHT) else []),
+        ]
         sections: list[Any] = [(None, {"fields": first})]
         for group in list_groups():
             options = {

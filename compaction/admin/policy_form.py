@@ -85,7 +85,7 @@ class PolicyForm(forms.ModelForm):
 
     class Meta:
         model = CompactionPolicy
-        fields = ("name", "base")
+        fields = ("name", "base", "is_active")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -170,6 +170,7 @@ def owned_rows(user: User) -> OwnedRows:
         HOOK: [hook.pk, uuid4()],
         "<str:token_id>": [row.token_key, "0" * 15, "%00"],
         "<path:name>": ["no-such-model"],
+        "<slug:name>": ["no-such-provider"],
         RESPONSE: [str(response), f"resp_{uuid4().hex}", "resp_none"],
         CONVERSATION: [f"conv_{session.pk.hex}", f"conv_{uuid4().hex}", "conv_none"],
         ITEM: [f"msg_{session.pk.hex}{2:08x}", f"msg_{uuid4().hex}{2:08x}", "msg_none"],

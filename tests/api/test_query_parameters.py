@@ -16,7 +16,7 @@ from tests.support.route_matrix import MATRIX
 
 pytestmark = pytest.mark.django_db
 ID = "00000000-0000-4000-8000-000000000000"
-SAMPLES = {"<uuid:": ID, "<int:": "1", "<str:": "abc"}
+SAMPLES = {"<uuid:": ID, "<int:": "1", "<str:": "abc", "<slug:": "abc"}
 
 
 def list_addresses() -> list[tuple[str, str, Any]]:

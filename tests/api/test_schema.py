@@ -69,6 +69,8 @@ CONTRACT = {
     "/search": "get",
     "/models": "get",
     "/policies": "get",
+    "/setup": "get patch",
+    "/setup/providers/{name}/test": "post",
     "/tokens": "get post delete",
     "/tokens/{token_id}": "delete",
     "/usage": "get",

@@ -94,6 +94,8 @@ MATRIX: dict[str, dict[str, Any]] = {
     f"api/v1/mcp_servers/{SERVER}/refresh": {"POST": None},
     "api/v1/models": {"GET": None},
     "api/v1/policies": {"GET": None},
+    "api/v1/setup": {"GET": None, "PATCH": {"default_model": None}},
+    "api/v1/setup/providers/<slug:name>/test": {"POST": None},
     "api/v1/usage": {"GET": None},
     "api/v1/tokens": {"GET": None, "POST": {}, "DELETE": None},
     "api/v1/tokens/<str:token_id>": {"DELETE": None},

@@ -1,0 +1,1 @@
+"""An installation that is written down: providers, models, policies and groups as one document."""

@@ -1,0 +1,57 @@
+"""Policies in the document that writes an installation down: their knobs beside `base`."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from django.core.exceptions import ValidationError
+
+from chatcore.provisioning.sections import Author, Section, SetupRefused, refuse
+from compaction.core.policy import Policy
+from compaction.models import CompactionPolicy
+
+
+class Policies(Section):
+    """The operator's own policies: a preset as `base`, and what differs, as the policy has it."""
+
+    name = "policies"
+    model = CompactionPolicy
+    permissions = ("compaction.add_compactionpolicy", "compaction.change_compactionpolicy")
+    fields = ("base", *(field.name for field in fields(Policy)))
+
+    def find_row(self, name: str) -> CompactionPolicy:
+        row = CompactionPolicy.objects.filter(name=name).first()
+        return row or CompactionPolicy(name=name)
+
+    def list_rows(self) -> Iterable[CompactionPolicy]:
+        return CompactionPolicy.objects.filter(is_active=True).order_by("name")
+
+    def describe_row(self, row: CompactionPolicy) -> dict[str, Any]:
+        return {"base": row.base, **row.overrides}
+
+    def set_values(self, row: CompactionPolicy, values: Mapping[str, Any], author: Author) -> bool:
+        """Set the base and the knobs. A group of knobs is set as a whole."""
+        place = f"{self.name}.{row.name}"
+        before = None if row._state.adding or not row.is_active else self.describe_row(row)
+        knobs = {name: value for name, value in values.items() if name != "base"}
+        row.base = values.get("base", row.base)
+        row.overrides = {
+            name: value for name, value in {**row.overrides, **knobs}.items() if value is not None
+        }
+        row.is_active = True
+        if not isinstance(row.base, str):
+            raise SetupRefused(f"{place}.base", "Must be a text.")
+        try:
+            row.full_clean()
+        except ValidationError as error:
+            raise refuse(error, place) from None
+        if before == self.describe_row(row):
+            return False
+        row.save()
+        return True
+
+    def get_default(self, field_name: str) -> Any:
+        return super().get_default(field_name) if field_name == "base" else None
+
+    def deactivate(self, row: CompactionPolicy) -> None:
+        CompactionPolicy.objects.filter(pk=row.pk).update(is_active=False)
