@@ -16,6 +16,7 @@ from chatcore.models import Message, Turn
 from chatcore.rest.problems import Problem
 from chatcore.rest.routes import build_api_path
 from chatcore.turns import service, versions, waiting
+from chatcore.turns.notices import list_new_notices
 
 TURN_RESPONSES: dict[Any, Any] = {
     (200, event_streams.MEDIA_TYPE): event_streams.STREAM_RESPONSE,
@@ -115,7 +116,7 @@ def build_turn_response(turn: Turn) -> Response:
         "tool_messages": [message for message in messages if message.role == Message.Role.TOOL],
         "requires_action": open_calls.client_calls,
         "approvals": waiting.build_approval_requests(turn, open_calls.undecided_calls),
-        "notices": turn.notices,
+        "notices": list_new_notices(turn),
     }
     context = {"versions": versions.map_message_versions(turn.session_id)}
     return Response(AnswerSerializer(body, context=context).data, status=201)

@@ -27,6 +27,7 @@ from chatcore.events.types import TURN_END_EVENTS, Event, EventType
 from chatcore.models import Session, Turn
 from chatcore.rights.models import ModelNotAllowed, select_models
 from chatcore.turns import leases, service
+from chatcore.turns.notices import list_new_notices
 
 __all__ = [
     "EXIT_CANNOT_FIT",
@@ -82,7 +83,7 @@ class Terminal(Screen):
             turn=str(turn.pk),
             status=turn.status,
             content=answer.content if answer else "",
-            notices=turn.notices,
+            notices=list_new_notices(turn),
             error=turn.error,
         )
 

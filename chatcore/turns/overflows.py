@@ -9,7 +9,7 @@ try tells. What was learned is kept only if the smaller request was answered.
 import logging
 from dataclasses import dataclass, field, replace
 
-from chatcore.context.compactor import FittedRequest, get_compactor
+from chatcore.context.compactor import get_compactor
 from chatcore.context.sent_requests import list_left_out
 from chatcore.models import Turn
 from chatcore.providers import overflow
@@ -20,6 +20,7 @@ from chatcore.providers.errors import (
     ProviderRejected,
     ProviderUnavailable,
 )
+from chatcore.turns.notices import add_notices
 from chatcore.turns.prepared_calls import PreparedCall, make_room, prepare_call
 from models_registry.models import AiModel
 
@@ -183,7 +184,7 @@ def make_smaller_call(
     )
     if shorter_request is None:
         raise tries.build_final_error(error, describe_what_remains(model, request))
-    _store_notices(turn, shorter_request)
+    add_notices(turn, shorter_request.notices)
     left_out = [*call.left_out, *list_left_out(request, shorter_request.request)]
     return replace(call, fitted_request=shorter_request, left_out=left_out)
 
@@ -197,13 +198,6 @@ def _ask_policy(turn: Turn, call: PreparedCall, error: ContextOverflow) -> Prepa
     except ContextOverflow as refusal:
         logger.info("the policy refuses the request: %s", refusal.detail)
         return None
-
-
-def _store_notices(turn: Turn, fitted_request: FittedRequest) -> None:
-    new_notices = [notice for notice in fitted_request.notices if notice not in turn.notices]
-    if new_notices:
-        turn.notices = [*turn.notices, *new_notices]
-        turn.save(update_fields=["notices"])
 
 
 def describe_what_remains(model: AiModel, request: Request) -> str:

@@ -12,6 +12,7 @@ from chatcore.providers.base import Connection, Request, Tool
 from chatcore.providers.connections import build_connection
 from chatcore.providers.errors import ContextOverflow
 from chatcore.turns import client_tools, recall, tool_limits
+from chatcore.turns.notices import add_notices
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,7 @@ def prepare_call(turn: Turn) -> PreparedCall:
     sent_files.record_sent_files(turn, request, fitted_request.request)
     if turn.recalled and not has_block(fitted_request.request):
         recall.drop_passages(turn)
-    new_notices = [notice for notice in fitted_request.notices if notice not in turn.notices]
-    if new_notices:
-        turn.notices = [*turn.notices, *new_notices]
-        turn.save(update_fields=["notices"])
+    add_notices(turn, fitted_request.notices)
     left_out = list_left_out(request, fitted_request.request)
     sent_request = turn_clearing.keep_own_thoughts(turn, fitted_request.request)
     fitted_request = replace(fitted_request, request=sent_request)

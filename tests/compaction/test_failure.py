@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import time_machine
 from django.utils import timezone
+from rest_framework.test import APIClient
 
 from chatcore.models import Session
 from chatcore.turns import pins
@@ -150,6 +151,16 @@ def test_the_user_is_told_once_for_a_failed_run(full: Session, scripted: Scripte
     for _ in range(2):
         say(full)
     assert len(list_event_data(full, "context.trimmed")) == 1
+
+
+def test_rest_tells_once_that_requests_are_trimmed(
+    full: Session, scripted: ScriptedModel, api: APIClient
+) -> None:
+    with_broken_summaries(scripted)
+    engine.compact_now(full.pk, trigger="after_response")
+    path = f"/api/v1/sessions/{full.pk}/messages"
+    told = [api.post(path, {"content": "What now?"}).json()["notices"] for _ in range(3)]
+    assert told == [[NOTICE], [], []]
 
 
 def test_the_next_request_is_trimmed_and_the_database_is_not(

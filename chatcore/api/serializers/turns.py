@@ -35,7 +35,10 @@ class AnswerSerializer(serializers.Serializer[Any]):
     approvals = ApprovalRequestSerializer(
         many=True, help_text="The calls that a person must allow or refuse; empty if none waits."
     )
-    notices = serializers.ListField(child=serializers.CharField())
+    notices = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="What the user is told besides; once, and not again at each answer.",
+    )
 
 
 class StartedTurnSerializer(serializers.Serializer[Any]):
