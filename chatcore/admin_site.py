@@ -30,8 +30,16 @@ CONTENT_SECURITY_POLICY = (
 )
 
 # Subjects in their order, with the icons of their models. An app alone stands for its other models.
-SIDEBAR: dict[Any, dict[str, str]] = {
-    _("Conversations"): {
+# A page may name its subject and icon itself (ChatcoreAdmin.sidebar).
+TITLES: dict[str, Any] = {
+    "conversations": _("Conversations"),
+    "compaction": _("Compaction"),
+    "models": _("Models and providers"),
+    "people": _("People"),
+    "costs": _("Costs"),
+}
+SIDEBAR: dict[str, dict[str, str]] = {
+    "conversations": {
         "chatcore.session": "chat",
         "chatcore.project": "folder",
         "chatcore.message": "article",
@@ -40,29 +48,28 @@ SIDEBAR: dict[Any, dict[str, str]] = {
         "chatcore.toolapproval": "fact_check",
         "chatcore.storedresponse": "reply",
     },
-    _("Compaction"): {
+    "compaction": {
         "compaction.compactionrun": "compress",
         "compaction.compactionpolicy": "tune",
         "compaction": "",
     },
-    _("Models and providers"): {
+    "models": {
         "models_registry.provider": "dns",
         "models_registry.aimodel": "neurology",
         "chatcore.mcpserver": "build",
     },
-    _("People"): {
+    "people": {
         "auth.user": "person",
         "auth.group": "group",
         "chatcore.grouprights": "rule",
         "chatcore.invitation": "mail",
-        "chatcore.hold": "gavel",
         "chatcore.auditentry": "policy",
         "account": "",
         "socialaccount": "",
         "mfa": "",
         "knox": "",
     },
-    _("Costs"): {"chatcore.budget": "savings", "chatcore.usagesum": "payments"},
+    "costs": {"chatcore.budget": "savings", "chatcore.usagesum": "payments"},
 }
 OTHER_SUBJECT = _("Plumbing")
 OTHER_ICON = "chevron_right"
@@ -84,10 +91,10 @@ class ChatcoreAdminSite(UnfoldAdminSite):
         first_link = _build_link(overview, "monitoring", request.path)
         first_link["active"] = request.path == overview["admin_url"]
         groups: list[dict[str, Any]] = [{"items": [first_link]}]
-        for title, icons in SIDEBAR.items():
+        for subject, title in TITLES.items():
             items = [
                 _build_link(pages.pop(name), icon or OTHER_ICON, request.path)
-                for label, icon in icons.items()
+                for label, icon in self._list_icons(subject)
                 for name in _select_names(label, pages)
             ]
             groups.append({"title": title, "items": items, "separator": True})
@@ -96,6 +103,16 @@ class ChatcoreAdminSite(UnfoldAdminSite):
             {"title": OTHER_SUBJECT, "items": rest, "separator": True, "collapsible": True}
         )
         return [group for group in groups if group["items"]]
+
+    def _list_icons(self, subject: str) -> list[tuple[str, str]]:
+        """Return the labels of a subject's models with their icons; apps alone come last."""
+        own_pages = [
+            (page.opts.label_lower, page.sidebar[1])
+            for page in self._registry.values()
+            if getattr(page, "sidebar", ("", ""))[0] == subject
+        ]
+        icons = [*SIDEBAR[subject].items(), *own_pages]
+        return sorted(icons, key=lambda entry: "." not in entry[0])
 
     def index(self, request: HttpRequest, extra_context: Any = None) -> TemplateResponse:
         """Show what happens today, in the cards that this person has rights for."""

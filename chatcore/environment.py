@@ -45,6 +45,19 @@ def read_list(name: str, default: list[str]) -> list[str]:
     return values
 
 
+def read_names(name: str, choices: list[str]) -> list[str]:
+    """Return those of `choices` that the variable names, separated by commas; `all` means all."""
+    values = [value.strip().lower() for value in read_list(name, [])]
+    if values == ["all"]:
+        return choices
+    unknown_names = [value for value in values if value not in choices]
+    if unknown_names:
+        raise ImproperlyConfigured(
+            f"{name} names {unknown_names[0]!r}; it can be `all`, or some of {', '.join(choices)}."
+        )
+    return values
+
+
 def read_commands(name: str) -> dict[str, list[str]]:
     """Return named commands, each a list of its words, from a JSON object."""
     commands: object = None

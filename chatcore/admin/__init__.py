@@ -8,7 +8,6 @@ from chatcore.admin import (  # noqa: F401
     audit,
     context_revisions,
     group_rights,
-    holds,
     language_models,
     mcp_servers,
     messages,

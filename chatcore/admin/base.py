@@ -74,9 +74,11 @@ class ChatcoreAdmin(ModelAdmin):
     A page of a large table offers in `list_filter` what an index answers. `narrow_filters` are
     offered once the list is narrowed by one of `narrow_lookups`, for example to one session; they
     are answered by reading the rest of it, which is then in `narrow_ordering`. `list_defer` names
-    columns that a list does not show.
+    columns that a list does not show. `sidebar` names the subject and the icon of the page's link,
+    where chatcore/admin_site.py does not.
     """
 
+    sidebar: tuple[str, str] = ("", "")
     content_fields: tuple[str, ...] = ()
     narrow_filters: tuple[str, ...] = ()
     narrow_lookups: tuple[str, ...] = ("session__id__exact",)

@@ -9,7 +9,7 @@ from django import forms
 from chatcore.api.serializers.sessions import SessionSerializer
 from chatcore.models import Session
 from chatcore.sessions.changes import HELD_FIELDS
-from chatcore.sessions.holds import OnHold, refuse_lost_words
+from chatcore.sessions.keeping import Kept, refuse_lost_words
 
 CHECKED_FIELDS = ("policy", "tools", "params")
 
@@ -37,8 +37,8 @@ class SessionForm(forms.ModelForm):
         try:
             texts = {name: form_data[name] for name in HELD_FIELDS if name in form_data}
             refuse_lost_words(self.instance.owner_id, self.instance, texts)
-        except OnHold as hold:
-            raise forms.ValidationError(str(hold)) from None
+        except Kept as refusal:
+            raise forms.ValidationError(str(refusal)) from None
         session = copy.copy(self.instance)
         session.model = form_data.get("model")
         new_values = {name: form_data[name] for name in CHECKED_FIELDS if name in form_data}

@@ -5,21 +5,36 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
+from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from chatcore.admin.base import ChatcoreAdmin
-from chatcore.models import Hold, Session
+from chatcore.extension import list_keepers
+from chatcore.models import Session
 from chatcore.sessions.user_erasure import erase_user
 
 admin.site.unregister((User, Group))
 
 
+class RightsChoice(ChatcoreAdmin):
+    """A page that offers the rights of installed models, not those that absent apps have left."""
+
+    def formfield_for_manytomany(self, db_field: Any, *args: Any, **options: Any) -> Any:
+        """Return the form's field without rights about models that are not there."""
+        field = super().formfield_for_manytomany(db_field, *args, **options)
+        if field is not None and db_field.related_model is Permission:
+            kinds = ContentType.objects.all()
+            installed = [kind.pk for kind in kinds if kind.model_class() is not None]
+            field.queryset = field.queryset.filter(content_type__in=installed)
+        return field
+
+
 @admin.register(User)
-class UserPage(UserAdmin, ChatcoreAdmin):
+class UserPage(UserAdmin, RightsChoice):
     """Django's page would load every message of a user before it deletes, and then refuse."""
 
     form = UserChangeForm
@@ -27,21 +42,20 @@ class UserPage(UserAdmin, ChatcoreAdmin):
     change_password_form = AdminPasswordChangeForm
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Count what goes with the users, and name those on legal hold, who stay."""
+        """Count what goes with the users, and say why some must stay."""
         users = list(objs)
         counts = {
             "users": len(users),
             "sessions": Session.all_objects.filter(owner__in=users).count(),
         }
         missing_rights = set() if self.has_delete_permission(request) else {"user"}
-        holds = [str(hold) for hold in Hold.objects.filter(user__in=users)]
-        return [str(user) for user in users], counts, missing_rights, holds
+        keepers = list_keepers([user.pk for user in users])
+        return [str(user) for user in users], counts, missing_rights, keepers
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
         """Ask first; then erase in short transactions, not in the long one of Django's page."""
         user = self.get_object(request, unquote(object_id))
-        is_held = user is not None and Hold.objects.filter(user=user).exists()
-        if request.method != "POST" or user is None or is_held:
+        if request.method != "POST" or user is None or list_keepers([user.pk]):
             return super().delete_view(request, object_id, extra_context)
         if not self.has_delete_permission(request, user):
             raise PermissionDenied
@@ -61,5 +75,5 @@ class UserPage(UserAdmin, ChatcoreAdmin):
 
 
 @admin.register(Group)
-class GroupPage(GroupAdmin, ChatcoreAdmin):
+class GroupPage(GroupAdmin, RightsChoice):
     """Groups, and what their members may do in the admin."""

@@ -6,7 +6,8 @@ from django.http import HttpRequest
 
 from chatcore.admin.base import ChatcoreAdmin, ReadOnlyAdmin
 from chatcore.events import webhooks
-from chatcore.models import Hold, Webhook, WebhookDelivery
+from chatcore.models import Webhook, WebhookDelivery
+from chatcore.sessions.keeping import is_kept
 
 
 @admin.register(Webhook)
@@ -29,10 +30,8 @@ class WebhookAdmin(ChatcoreAdmin):
 
 
 def _is_free(webhook: Webhook | None) -> bool:
-    """Return whether nobody has to keep a webhook for legal reasons."""
-    if webhook is None:
-        return True
-    return not Hold.objects.filter_active().filter(user=webhook.owner_id).exists()
+    """Return whether nobody has to keep a webhook."""
+    return webhook is None or not is_kept(webhook.owner_id)
 
 
 @admin.register(WebhookDelivery)

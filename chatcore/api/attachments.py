@@ -19,7 +19,7 @@ from chatcore.files import intake, output_store
 from chatcore.models import Attachment, Session
 from chatcore.rest.problems import InvalidFieldError, Problem, TooLargeProblem
 from chatcore.rest.routes import build_api_path
-from chatcore.sessions.holds import refuse_if_held
+from chatcore.sessions.keeping import refuse_if_kept
 
 # A browser must never treat a user's file as a page of this site: its scripts would run with the
 # reader's session cookie.
@@ -77,14 +77,14 @@ class AttachmentDetailView(APIView):
         responses={
             204: None,
             409: OpenApiResponse(
-                description="The file was sent and belongs to its message, or is on legal hold."
+                description="The file was sent and belongs to its message, or must be kept."
             ),
         },
     )
     def delete(self, request: Request, attachment_id: UUID) -> Response:
         """Delete a file that was not sent."""
         attachment = get_owned_attachment(request, attachment_id)
-        refuse_if_held(request.user.pk)
+        refuse_if_kept(request.user.pk)
         # The condition is part of the DELETE, so that a message that is sent now keeps its file.
         deleted_count, _ = Attachment.objects.filter(pk=attachment.pk, message=None).delete()
         if not deleted_count:

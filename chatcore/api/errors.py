@@ -7,6 +7,7 @@ from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 
 from chatcore.databases.outages import STORAGE_FULL
+from chatcore.extension import Refusal
 from chatcore.files import intake, output_store
 from chatcore.models import Turn
 from chatcore.rest import problems
@@ -14,7 +15,6 @@ from chatcore.rest.commits import NOTHING_STORED
 from chatcore.rest.problems import InvalidFieldError, Problem, TooLargeProblem
 from chatcore.rights.models import ModelNotAllowed
 from chatcore.sessions import drafts
-from chatcore.sessions.holds import OnHold
 from chatcore.spending.budgets import BudgetSpent
 from chatcore.transfer import importer, reader
 from chatcore.turns import approvals, capacity, client_tools, leases, service, versions
@@ -22,7 +22,6 @@ from chatcore.turns import approvals, capacity, client_tools, leases, service, v
 # The status and the `type` of errors whose text is the whole problem.
 PLAIN_PROBLEMS: dict[type[Exception], tuple[int, str]] = {
     BudgetSpent: (429, "budget_spent"),
-    OnHold: (409, "on_hold"),
     drafts.DraftLost: (503, "writing_interrupted"),
     output_store.StoreFull: (STORAGE_FULL.status, STORAGE_FULL.type),
     ModelNotAllowed: (403, "model_not_allowed"),
@@ -47,11 +46,9 @@ def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
 
 def to_problem(error: Exception) -> APIException | None:
     """Return the problem for an error of the domain; None if there is none for it."""
-    for error_class, (status, type) in PLAIN_PROBLEMS.items():
-        if isinstance(error, error_class):
-            seconds = getattr(error, "retry_after", RETRY_SECONDS.get(error_class))
-            return Problem(status, type, str(error), retry_after=seconds)
     match error:
+        case Refusal():
+            return Problem(error.status, error.type, str(error), retry_after=error.retry_after)
         case capacity.ProcessOverloaded():
             return _build_capacity_problem(503, "overloaded", error)
         case capacity.TooManyTurnsAtOnce():
@@ -71,6 +68,14 @@ def to_problem(error: Exception) -> APIException | None:
             | approvals.InvalidApproval()
         ):
             return InvalidFieldError(error.field, error.detail)
+    return _build_plain_problem(error)
+
+
+def _build_plain_problem(error: Exception) -> Problem | None:
+    for error_class, (status, type) in PLAIN_PROBLEMS.items():
+        if isinstance(error, error_class):
+            seconds = getattr(error, "retry_after", RETRY_SECONDS.get(error_class))
+            return Problem(status, type, str(error), retry_after=seconds)
     return None
 
 

@@ -20,7 +20,7 @@ from chatcore.net import address_guard
 from chatcore.rest import conditions
 from chatcore.rest.fields import StrictBooleanField, StrictSerializer, StrictTextField
 from chatcore.rest.problems import InvalidFieldError
-from chatcore.sessions.holds import refuse_if_held, refuse_lost_words
+from chatcore.sessions.keeping import refuse_if_kept, refuse_lost_words
 from models_registry import keys
 
 MAX_URL_CHARS = 2_000
@@ -181,7 +181,7 @@ class WebhookDetailView(GenericAPIView[Webhook]):
         """Delete the webhook and the record of its deliveries."""
         webhook = _get_owned_webhook(request, webhook_id, is_locked=True)
         conditions.check_entity_tag(request, self.get_serializer(webhook).data)
-        refuse_if_held(webhook.owner_id)
+        refuse_if_kept(webhook.owner_id)
         webhook.delete()
         return Response(status=204)
 

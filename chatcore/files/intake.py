@@ -12,9 +12,10 @@ from django.db import close_old_connections, connection, transaction
 from django.utils import timezone
 
 from chatcore.databases.clock import read_clock
+from chatcore.extension import exclude_kept
 from chatcore.files import images, output_store, pdf, text
 from chatcore.files.names import clean_file_name
-from chatcore.models import Attachment, Hold, Message, OutputFile, Session
+from chatcore.models import Attachment, Message, OutputFile, Session
 from chatcore.sessions.token_estimate import estimate_tokens
 
 MAX_BYTES = 10 * 1024 * 1024
@@ -143,14 +144,13 @@ def copy_files(
 def prune_unsent_files() -> int:
     """Delete files that were uploaded before UNSENT_LIFETIME and never sent. Returns how many.
 
-    Those of people on legal hold stay.
+    Those of people of whom everything is kept stay.
     """
-    held_users = Hold.objects.filter_active().values("user")
     with transaction.atomic():
         files = Attachment.objects.filter(
             message=None, created_at__lt=read_clock() - UNSENT_LIFETIME
         )
-        return files.exclude(session__owner__in=held_users).delete()[0]
+        return exclude_kept(files, "session__owner").delete()[0]
 
 
 def _has_file(message: Message, attachment_id: UUID) -> bool:

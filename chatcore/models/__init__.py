@@ -5,7 +5,6 @@ from chatcore.models.audit_entry import AuditEntry
 from chatcore.models.context import ContextEdit, ContextRevision
 from chatcore.models.event import SessionEvent
 from chatcore.models.group_rights import GroupRights
-from chatcore.models.hold import Hold
 from chatcore.models.idempotency_key import IdempotencyKey
 from chatcore.models.imports import (
     Import,
@@ -46,7 +45,6 @@ __all__ = [
     "ContextEdit",
     "ContextRevision",
     "GroupRights",
-    "Hold",
     "IdempotencyKey",
     "Import",
     "ImportFile",

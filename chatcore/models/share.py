@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from chatcore.models.hold import Hold
+from chatcore.extension import exclude_kept
 from chatcore.models.message import Message, MessageQuerySet
 from chatcore.models.session import Session
 
@@ -18,15 +18,17 @@ class ShareQuerySet(models.QuerySet["Share"]):
     def filter_open(self) -> "ShareQuerySet":
         """Select those whose links still work.
 
-        A deleted session ends them, and so does an owner who is switched off or on legal hold.
+        A deleted session ends them, and so does an owner who is switched off, or of whom everything
+        is kept.
         """
         now = timezone.now()
-        return self.filter(
+        shares = self.filter(
             Q(expires_at=None) | Q(expires_at__gt=now),
             revoked_at=None,
             session__discard_at=None,
             owner__is_active=True,
-        ).exclude(owner__in=Hold.objects.filter_active().values("user"))
+        )
+        return exclude_kept(shares, "owner")
 
 
 class Share(models.Model):

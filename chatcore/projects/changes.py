@@ -17,7 +17,7 @@ from chatcore.files.intake import FileRejected
 from chatcore.models import Project, ProjectFile, Session
 from chatcore.projects.system_text import count_text_chars
 from chatcore.providers.base import File
-from chatcore.sessions.holds import refuse_if_held, refuse_lost_words
+from chatcore.sessions.keeping import refuse_if_kept, refuse_lost_words
 
 MAX_PROJECTS = 200  # of a user
 MAX_RULES = 50
@@ -52,7 +52,7 @@ def edit_project(
     *,
     check: Callable[[Project], None] | None = None,
 ) -> Project:
-    """Write columns of a project and return it. Raises Project.DoesNotExist, and OnHold.
+    """Write columns of a project and return it. Raises Project.DoesNotExist, and Kept.
 
     `check` is called with the locked project, and what it raises keeps the project as it is.
     """
@@ -71,14 +71,14 @@ def edit_project(
 def delete_project(project_id: UUID, *, check: Callable[[Project], None] | None = None) -> int:
     """Delete a project with its files; return how many chats have left it, and stay.
 
-    `check` is called with the locked project. Raises Project.DoesNotExist, and OnHold if the owner
-    is on legal hold.
+    `check` is called with the locked project. Raises Project.DoesNotExist, and Kept if the
+    owner's words must stay.
     """
     with transaction.atomic():
         project = lock_project(project_id)
         if check:
             check(project)
-        refuse_if_held(project.owner_id)
+        refuse_if_kept(project.owner_id)
         count = Session.objects.filter(project=project).count()
         # Those that nobody sees too.
         Session.all_objects.filter(project=project).update(
@@ -122,10 +122,10 @@ def add_file(project: Project, *, name: str, data: bytes) -> ProjectFile:
 
 
 def delete_file(file: ProjectFile) -> None:
-    """Delete a file of a project. Raises OnHold if the owner is on legal hold."""
+    """Delete a file of a project. Raises Kept if the owner's words must stay."""
     with transaction.atomic():
         project = lock_project(file.project_id)
-        refuse_if_held(project.owner_id)
+        refuse_if_kept(project.owner_id)
         file.delete()
         if file.store_name:
             delete = partial(output_store.delete_unused, [file.store_name])

@@ -10,7 +10,7 @@ from django.utils import timezone
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, SessionUpdatedPayload, UpdatedMessagePayload
 from chatcore.models import Message, Session
-from chatcore.sessions.holds import refuse_lost_words
+from chatcore.sessions.keeping import refuse_lost_words
 
 # What requests send besides the messages. A provider's count from before a change of it says
 # nothing about the next request.
@@ -30,7 +30,7 @@ def record_session_change(
 
     `fields` are the names that the event announces; by default those of the written columns.
     `is_user_act` moves `updated_at`, and so the session to the top of its owner's list.
-    Raises Session.DoesNotExist if the session was deleted, and OnHold if words would be lost.
+    Raises Session.DoesNotExist if the session was deleted, and Kept if words would be lost.
     """
     columns = dict(values or {})
     announced_fields = sorted(columns) if fields is None else list(fields)

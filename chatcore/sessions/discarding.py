@@ -14,12 +14,12 @@ from django.db.models.functions import Length
 from chatcore.databases.clock import read_clock
 from chatcore.databases.outages import StorageAway
 from chatcore.databases.short_transactions import ShortTransactions, weigh_row
+from chatcore.extension import exclude_kept
 from chatcore.files import output_store
 from chatcore.models import (
     Attachment,
     ContextEdit,
     ContextRevision,
-    Hold,
     Message,
     OutputFile,
     SentRequest,
@@ -29,7 +29,7 @@ from chatcore.models import (
     Turn,
 )
 from chatcore.row_by_row import try_each
-from chatcore.sessions.holds import is_session_held
+from chatcore.sessions.keeping import is_session_kept
 from chatcore.sessions.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 
 PAGE_SIZE = 1000  # rows whose keys are read at a time
@@ -52,9 +52,8 @@ def purge_due_sessions() -> int:
 
     Those are deleted sessions, and imports and forks whose process has died.
     """
-    held_users = Hold.objects.filter_active().values("user")
     due_sessions = Session.all_objects.filter(discard_at__lte=read_clock())
-    due_sessions = due_sessions.exclude(owner__in=held_users)
+    due_sessions = exclude_kept(due_sessions, "owner")
     session_ids = list(due_sessions.values_list("pk", flat=True))
     return sum(try_each(session_ids, purge_session, what="delete the hidden session"))
 
@@ -63,9 +62,9 @@ def purge_session(session_id: UUID, *, seconds: float | None = None) -> bool:
     """Delete a hidden session with its rows; return True when all is done.
 
     After so many `seconds` the rest is left to the next call. Two processes may do it at once.
-    The session of a user on legal hold stays as it is, hidden.
+    The session of a user of whom everything is kept stays as it is, hidden.
     """
-    if is_session_held(session_id):
+    if is_session_kept(session_id):
         return False
     deadline = None if seconds is None else time.monotonic() + seconds
     for _ in _purge_step_by_step(session_id):

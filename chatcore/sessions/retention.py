@@ -7,7 +7,8 @@ from uuid import UUID
 from django.conf import settings
 
 from chatcore.databases.clock import read_clock
-from chatcore.models import Hold, ImportedChat, Installation, Session, SessionQuerySet
+from chatcore.extension import exclude_kept
+from chatcore.models import ImportedChat, Installation, Session, SessionQuerySet
 from chatcore.row_by_row import try_each
 from chatcore.sessions.deletion import NO_GRACE, delete_session
 from chatcore.sessions.upkeep import note_problem
@@ -74,14 +75,10 @@ def _find_large_round() -> str:
 
 
 def _select_unused(sessions: SessionQuerySet, cutoff: datetime) -> SessionQuerySet:
-    held_users = Hold.objects.filter_active().values("user")
     # A chat that was imported keeps its date, which may be years ago; it came here later.
     just_imported = ImportedChat.objects.filter(created_at__gte=cutoff).values("session")
-    return (
-        sessions.filter(updated_at__lt=cutoff)
-        .exclude(owner__in=held_users)
-        .exclude(pk__in=just_imported)
-    )
+    unused_sessions = sessions.filter(updated_at__lt=cutoff).exclude(pk__in=just_imported)
+    return exclude_kept(unused_sessions, "owner")
 
 
 def _delete_since(

@@ -12,7 +12,7 @@ from django.utils import timezone
 from chatcore.accounts import audit
 from chatcore.models import Message, Session, Share
 from chatcore.models.share import ShareQuerySet
-from chatcore.sessions.holds import refuse_if_held
+from chatcore.sessions.keeping import refuse_if_kept
 from chatcore.transfer.transcript import list_spans, select_current_messages
 
 MAX_SHARES = 1_000  # open links of a user
@@ -41,11 +41,11 @@ def create_share(
 ) -> tuple[Share, str]:
     """Share what a chat holds now; return the row and the secret of its link, which is not stored.
 
-    Raises SharingRefused, OnHold if the owner is on legal hold, and Session.DoesNotExist.
+    Raises SharingRefused, Kept if the owner's words must stay, and Session.DoesNotExist.
     """
     if not is_sharing_allowed():
         raise SharingRefused("Sharing is off on this server.")
-    refuse_if_held(session.owner_id)
+    refuse_if_kept(session.owner_id)
     if Share.objects.filter_open().filter(owner=session.owner_id).count() >= MAX_SHARES:
         raise TooManyShares
     token = secrets.token_urlsafe(TOKEN_BYTES)

@@ -20,11 +20,15 @@ from knox.models import AuthToken
 
 from chatcore.accounts import audit
 from chatcore.databases.erasure import ErasureChore
-from chatcore.models import AuditEntry, Hold, Invitation, Session
+from chatcore.extension import list_keepers
+from chatcore.models import AuditEntry, Invitation, Session
 from chatcore.sessions.deletion import delete_session
 from chatcore.sessions.discarding import purge_session
-from chatcore.sessions.holds import OnHold
 from chatcore.transfer.user_export import BATCH_SIZE, list_owned_tables
+
+
+class AccountKept(Exception):
+    """An account must stay; the text says why, to operators."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +43,10 @@ def erase_user(user: User, *, by: Any = None) -> Erasure:
     """Erase a user and everything of theirs; return the counts.
 
     It works in short transactions, sessions first, so it can be repeated where it was cut off.
-    Raises OnHold for somebody who is on legal hold, or was and whose hold is still written down.
+    Raises AccountKept for somebody whose account must stay.
     """
-    if Hold.objects.filter(user=user).exists():
-        raise OnHold
+    if keepers := list_keepers([user.pk]):
+        raise AccountKept("; ".join(keepers))
     pk, words = user.pk, _list_words(user)
     rows = _count_rows(pk, words)
     _shut_out(user, words)

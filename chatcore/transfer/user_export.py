@@ -14,7 +14,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model
 from django.db.models.fields.reverse_related import ForeignObjectRel
 
-from chatcore.models import Hold, Project, Session
+from chatcore.models import Project, Session
 from chatcore.projects.export import export_project
 from chatcore.threads import run_in_thread
 from chatcore.transfer import exporter
@@ -68,7 +68,7 @@ def _list_files(user: AbstractBaseUser) -> Iterator[tuple[str, Callable[[], Any]
     for pk in list(projects.values_list("pk", flat=True)):
         yield f"projects/{pk}.json", partial(_load_project, user, pk)
     for model, field_name in list_owned_tables(type(user)):
-        if model is Hold:  # its reason is the operators'
+        if not getattr(model, "is_exported", True):
             continue
         name = f"rows/{model._meta.label_lower}.{field_name}.json"
         yield name, partial(_load_rows, model, field_name, user)

@@ -10,7 +10,7 @@ from chatcore.context.compactor import get_compactor
 from chatcore.events.types import EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.sessions.changes import record_history_change
-from chatcore.sessions.holds import refuse_if_held
+from chatcore.sessions.keeping import refuse_if_kept
 from chatcore.sessions.written_titles import is_title_made_of
 from chatcore.turns import recall, service
 from chatcore.turns.leases import lock_turns, refuse_open_turn
@@ -24,11 +24,11 @@ def delete_message(message: Message) -> None:
     """Delete a message and the results of the tools that it calls.
 
     Summaries that cover it are forgotten and written anew. Other messages stay, also those that
-    repeat its words. Raises TurnRunning, and OnHold if the owner is on legal hold.
+    repeat its words. Raises TurnRunning, and Kept if the owner's words must stay.
     """
     # A long history is searched before the transaction, and in it only what came since.
     session = Session.objects.get(pk=message.session_id)
-    refuse_if_held(session.owner_id)
+    refuse_if_kept(session.owner_id)
     expected_messages = _collect_messages_to_delete(session, message)
     event_pks = _find_events(session, expected_messages)
     recalling_turn_ids = recall.find_recalling_turns(session.pk, expected_messages)

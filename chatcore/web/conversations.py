@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 
 from chatcore.sessions.changes import record_session_change
-from chatcore.sessions.holds import OnHold
+from chatcore.sessions.keeping import Kept
 from chatcore.web.chat import get_own_chat
 from chatcore.web.forms import RenameForm, SwitchForm
 
@@ -38,8 +38,8 @@ class RenameChatView(View):
             session.title = form.cleaned_data["title"]
             try:
                 record_session_change(pk, {"title": session.title}, is_user_act=False)
-            except OnHold as hold:
-                text = gettext(str(hold))
+            except Kept as refusal:
+                text = gettext(str(refusal))
                 return HttpResponse(text, status=409, content_type="text/plain; charset=utf-8")
         return render(request, "chatcore/_chat_row.html", {"chat": session})
 

@@ -18,7 +18,7 @@ from chatcore.rest.fields import (
     StrictTextField,
 )
 from chatcore.rest.problems import InvalidFieldError
-from chatcore.sessions.holds import refuse_lost_text
+from chatcore.sessions.keeping import refuse_lost_text
 from compaction.api.session_scope import (
     SessionScopedView,
     get_owned_session_id,

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from chatcore.rest import conditions
 from chatcore.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField, body_rules
 from chatcore.rest.problems import InvalidFieldError
-from chatcore.sessions.holds import refuse_lost_text
+from chatcore.sessions.keeping import refuse_lost_text
 from compaction.core.ledger.lines import LINE_CHARS
 from compaction.ledger import rules
 from compaction.ledger.changes import NoSuchLine

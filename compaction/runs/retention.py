@@ -17,7 +17,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from chatcore.models import Hold, Session
+from chatcore.extension import exclude_kept
 from chatcore.sessions.upkeep import find_clock_problem
 from compaction.models import CompactionRun, ModelCall
 
@@ -62,15 +62,8 @@ def _split(rows: QuerySet[Any], ids: list[Any]) -> Iterator[QuerySet[Any]]:
         yield rows.filter(pk__in=ids[start : start + BATCH_ROWS])
 
 
-def _list_held_session_ids() -> QuerySet[Session, UUID]:
-    """Return the ids of the sessions of users on legal hold, hidden ones too."""
-    held_users = Hold.objects.filter_active().values("user")
-    return Session.all_objects.filter(owner__in=held_users).values_list("pk", flat=True)
-
-
 def _find_old_calls(cutoff: datetime) -> Iterator[list[int]]:
     """Yield the keys of old calls. Keys rise with time, so the first page without one ends it."""
-    held_ids = _list_held_session_ids()
     last_id = 0
     while True:
         calls = ModelCall.objects.filter(pk__gt=last_id).order_by("pk")
@@ -79,13 +72,12 @@ def _find_old_calls(cutoff: datetime) -> Iterator[list[int]]:
         if not old_ids:
             return
         last_id = rows[-1][0]
-        held_calls = ModelCall.objects.filter(pk__in=old_ids, run__session__in=held_ids)
-        yield sorted(set(old_ids) - set(held_calls.values_list("pk", flat=True)))
+        old_calls = exclude_kept(ModelCall.objects.filter(pk__in=old_ids), "run__session__owner")
+        yield list(old_calls.order_by("pk").values_list("pk", flat=True))
 
 
 def _find_fruitless_runs(cutoff: datetime) -> Iterator[list[UUID]]:
-    held_ids = _list_held_session_ids()
     runs = CompactionRun.objects.filter(status__in=FRUITLESS, created_at__lt=cutoff)
-    runs = runs.exclude(session__in=held_ids).order_by()
+    runs = exclude_kept(runs, "session__owner").order_by()
     while ids := list(runs.values_list("pk", flat=True)[:SCAN_ROWS]):
         yield ids

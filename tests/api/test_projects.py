@@ -10,9 +10,10 @@ from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
+from chatcore.contrib.holds.models import Hold
 from chatcore.files import output_store
 from chatcore.files.settings import build_folder_storage
-from chatcore.models import Hold, Project, ProjectFile, Session
+from chatcore.models import Project, ProjectFile, Session
 from chatcore.projects import changes
 from tests.support.sample_files import build_pdf, build_png
 

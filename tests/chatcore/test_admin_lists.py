@@ -15,12 +15,12 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from chatcore.contrib.holds.models import Hold
 from chatcore.models import (
     AuditEntry,
     Budget,
     ContextRevision,
     GroupRights,
-    Hold,
     Invitation,
     McpServer,
     Message,

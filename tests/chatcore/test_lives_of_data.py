@@ -19,7 +19,8 @@ from django.utils import timezone
 from knox.models import AuthToken
 from rest_framework.test import APIClient
 
-from chatcore.models import AuditEntry, Hold, Message, Session, Webhook
+from chatcore.contrib.holds.models import Hold
+from chatcore.models import AuditEntry, Message, Session, Webhook
 from chatcore.sessions.discarding import purge_due_sessions
 from chatcore.sessions.retention import delete_unused_sessions
 from chatcore.transfer.user_export import write_user_export

@@ -7,8 +7,9 @@ from django.db import connection, migrations
 from django.db.migrations.loader import MigrationLoader
 
 from chatcore.databases.columns import AddFieldWithoutCopy
+from chatcore.extension import OPTIONAL_APPS
 
-OURS = ("chatcore", "compaction", "models_registry")
+OURS = ("chatcore", "compaction", "models_registry", *(app.name for app in OPTIONAL_APPS))
 # Those that landed before the rule, and tables that their migration creates.
 FORMER = {"chatcore": 28, "compaction": 14, "models_registry": 9}
 INDEXED = ("message", "attachment")  # by the search, whose triggers a copied table would lose
@@ -18,7 +19,7 @@ def list_operations() -> Iterator[
     tuple[migrations.Migration, migrations.operations.base.Operation]
 ]:
     for (app, name), migration in MigrationLoader(None).disk_migrations.items():
-        if app in OURS and int(name[:4]) > FORMER[app]:
+        if app in OURS and int(name[:4]) > FORMER.get(app, 0):
             yield from ((migration, operation) for operation in migration.operations)
 
 

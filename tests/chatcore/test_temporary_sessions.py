@@ -7,7 +7,8 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chatcore.models import Hold, Message, Session
+from chatcore.contrib.holds.models import Hold
+from chatcore.models import Message, Session
 from chatcore.sessions.retention import delete_unused_sessions
 from chatcore.turns.forks import fork_session
 

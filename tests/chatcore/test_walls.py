@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
+from chatcore.extension import OPTIONAL_APPS
+
 ROOT = Path(__file__).resolve().parents[2]
 APPS = ("chatcore", "models_registry", "compaction")
 
@@ -24,6 +26,7 @@ class Wall(NamedTuple):
 
 WALLS = [
     Wall("chatcore", ["compaction"]),
+    Wall("", ["chatcore.contrib"], exempt_paths=["chatcore/contrib/"]),
     Wall("models_registry", ["chatcore", "compaction"]),
     # A leaf: of the conversation it knows only how to clean text, and how a database is away.
     Wall(
@@ -88,6 +91,17 @@ def test_nobody_imports_through_a_wall(wall: Wall) -> None:
             if is_within(module, wall.forbidden) and not is_within(module, wall.allowed_modules)
         ]
     assert not violations
+
+
+@pytest.mark.parametrize("name", [app.name for app in OPTIONAL_APPS])
+def test_an_app_that_can_be_absent_imports_no_other(name: str) -> None:
+    others = [app.path for app in OPTIONAL_APPS if app.name != name]
+    assert not [
+        f"{path.name}: {module}"
+        for path in sources(f"chatcore/contrib/{name}/")
+        for module in imported(path)
+        if is_within(module, others)
+    ]
 
 
 def test_the_core_imports_the_standard_library_only() -> None:

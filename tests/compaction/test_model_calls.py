@@ -9,7 +9,8 @@ from django.db import connection
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chatcore.models import Hold, Session
+from chatcore.contrib.holds.models import Hold
+from chatcore.models import Session
 from compaction.models import CompactionRun, ModelCall
 from compaction.runs import engine, retention
 from models_registry.models import AiModel

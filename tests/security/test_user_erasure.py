@@ -10,7 +10,8 @@ from django.urls import reverse
 from knox.models import AuthToken
 
 from chatcore.accounts.tokens import create_token
-from chatcore.models import AuditEntry, Hold, Message, Session, Webhook
+from chatcore.contrib.holds.models import Hold
+from chatcore.models import AuditEntry, Message, Session, Webhook
 from compaction.models import CompactionRun
 from tests.support.browsing import store_exchange
 

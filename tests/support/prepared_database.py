@@ -26,6 +26,7 @@ KEPT_FOLDER = ROOT / ".pytest_cache" / "prepared"
 SOURCES = (
     "*/migrations/*.py",
     "*/*/migrations/*.py",
+    "*/*/*/migrations/*.py",
     "*/indexes.py",
     "chatcore/databases/*.py",
     "chatcore/search/*.py",

@@ -8,7 +8,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chatcore.models import Hold, Message, Session, Share, Turn
+from chatcore.contrib.holds.models import Hold
+from chatcore.models import Message, Session, Share, Turn
 from chatcore.sessions.shares import MAX_SHARES
 from tests.support.rendered_pages import get_html, say, signed_in
 

@@ -9,7 +9,8 @@ from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import Page, ViewportSize, expect
 
-from chatcore.models import Hold, Project, ProjectFile, Session
+from chatcore.contrib.holds.models import Hold
+from chatcore.models import Project, ProjectFile, Session
 from chatcore.projects import changes
 from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.truncation import clean_text

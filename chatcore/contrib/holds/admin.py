@@ -6,11 +6,12 @@ from django.contrib import admin
 from django.http import HttpRequest
 
 from chatcore.admin.base import ChatcoreAdmin
-from chatcore.models import Hold
+from chatcore.contrib.holds.models import Hold
 
 
 @admin.register(Hold)
 class HoldAdmin(ChatcoreAdmin):
+    sidebar = ("people", "gavel")
     list_display = ("user", "reason", "created_at", "created_by", "ended_at")
     list_filter = ("ended_at",)
     list_select_related = ("user", "created_by")

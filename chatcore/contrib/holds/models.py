@@ -1,4 +1,4 @@
-"""Legal holds: what a user has written may not be deleted while one lasts."""
+"""A hold: what a user has written may not be deleted while it lasts."""
 
 from django.conf import settings
 from django.db import models
@@ -30,8 +30,10 @@ class Hold(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True, help_text="Empty: it lasts.")
 
     objects = HoldQuerySet.as_manager()
+    is_exported = False  # to its user: the reason is the operators'
 
     class Meta:
+        db_table = "chatcore_hold"
         verbose_name = "legal hold"
 
     def __str__(self) -> str:

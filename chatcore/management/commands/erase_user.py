@@ -5,8 +5,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chatcore.sessions.holds import OnHold
-from chatcore.sessions.user_erasure import erase_user
+from chatcore.sessions.user_erasure import AccountKept, erase_user
 
 
 class Command(BaseCommand):
@@ -30,10 +29,8 @@ class Command(BaseCommand):
             )
         try:
             erasure = erase_user(row)
-        except OnHold:
-            raise CommandError(
-                f"{user} is on legal hold, or was: delete the ended hold in the admin first."
-            ) from None
+        except AccountKept as reason:
+            raise CommandError(f"{user} must stay: {reason}.") from None
         for table, count in erasure.rows.items():
             if count:
                 self.stdout.write(f"{table}: {count} erased")

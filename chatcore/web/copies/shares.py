@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 from chatcore.models import Session
 from chatcore.models.share import ShareQuerySet
 from chatcore.sessions import shares
-from chatcore.sessions.holds import OnHold
+from chatcore.sessions.keeping import Kept
 from chatcore.web.chat import get_own_chat, use_local_time
 
 MAX_LISTED = 100
@@ -59,7 +59,7 @@ def create_link(request: HttpRequest, pk: UUID) -> HttpResponse:
         _share, token = shares.create_share(session, **choices, days=days or None)
     except Session.DoesNotExist:
         raise Http404 from None
-    except (shares.SharingRefused, OnHold) as refusal:
+    except (shares.SharingRefused, Kept) as refusal:
         return _render_dialog(request, session, {"refusal": _describe(refusal)})
     return _render_dialog(request, session, {"link": build_link(request, token)})
 
@@ -81,9 +81,9 @@ def build_link(request: HttpRequest, token: str) -> str:
     return request.build_absolute_uri(path)
 
 
-def _describe(refusal: shares.SharingRefused | OnHold) -> str:
+def _describe(refusal: shares.SharingRefused | Kept) -> str:
     """Return in the user's language why a chat is not shared."""
-    if isinstance(refusal, OnHold):
+    if isinstance(refusal, Kept):
         return gettext("Your chats are kept for legal reasons and cannot be shared now.")
     if isinstance(refusal, shares.TooManyShares):
         count = number_format(shares.MAX_SHARES, force_grouping=True)

@@ -14,7 +14,7 @@ from chatcore.models import Project, ProjectFile, Session
 from chatcore.projects import changes
 from chatcore.projects.system_text import list_left_out
 from chatcore.rights.models import select_models
-from chatcore.sessions.holds import OnHold
+from chatcore.sessions.keeping import Kept
 from chatcore.web.chat import use_local_time
 from chatcore.web.chat_list import load_sidebar
 from chatcore.web.projects.forms import NameForm, ProjectForm, read_rules
@@ -75,8 +75,8 @@ def edit_project(request: HttpRequest, pk: UUID) -> HttpResponse:
     if is_saved:
         try:
             project = changes.edit_project(project.pk, form.cleaned_data)
-        except OnHold as refusal:
-            return _refuse(refusal)
+        except Kept as kept:
+            return _refuse(kept)
     context = {"project": project, "form": form, "is_saved": is_saved}
     return render(request, "chatcore/projects/_words.html", context)
 
@@ -90,8 +90,8 @@ def change_rules(request: HttpRequest, pk: UUID) -> HttpResponse:
     if not refusal:
         try:
             changes.edit_project(project.pk, {"rules": rules})
-        except OnHold as hold:
-            return _refuse(hold)
+        except Kept as kept:
+            return _refuse(kept)
     context = {"project": project, "rules": rules, "refusal": refusal, "is_saved": not refusal}
     return render(request, "chatcore/projects/_rules.html", context)
 
@@ -110,7 +110,7 @@ def delete_file(request: HttpRequest, pk: UUID, file_pk: UUID) -> HttpResponse:
     project = get_own_project(request, pk)
     try:
         changes.delete_file(get_object_or_404(ProjectFile, pk=file_pk, project=project))
-    except OnHold as refusal:
+    except Kept as refusal:
         return _refuse(refusal)
     return _render_files(request, project)
 
@@ -122,7 +122,7 @@ def delete_project(request: HttpRequest, pk: UUID) -> HttpResponse:
     project = get_own_project(request, pk)
     try:
         count = changes.delete_project(project.pk)
-    except OnHold as refusal:
+    except Kept as refusal:
         return _refuse(refusal)
     sentence = ngettext(
         "The project %(name)s was deleted. Its %(count)s chat stays.",
@@ -161,5 +161,5 @@ def _build_file_context(request: HttpRequest, project: Project) -> dict[str, Any
     }
 
 
-def _refuse(refusal: OnHold) -> HttpResponse:
+def _refuse(refusal: Kept) -> HttpResponse:
     return HttpResponse(_(str(refusal)), status=409, content_type="text/plain; charset=utf-8")

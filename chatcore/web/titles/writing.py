@@ -18,7 +18,7 @@ from chatcore.providers.connections import build_connection, choose_effort
 from chatcore.providers.errors import ProviderError
 from chatcore.rights.models import require_model
 from chatcore.sessions.changes import record_session_change
-from chatcore.sessions.holds import is_session_held
+from chatcore.sessions.keeping import is_session_kept
 from chatcore.sessions.written_titles import build_title_source
 from chatcore.slots import Slot, Slots
 from chatcore.spending.budgets import BudgetSpent, require_budget
@@ -134,7 +134,7 @@ def store_title(
     """
     with transaction.atomic():
         session_row = Session.objects.filter(pk=session_id, title=old_title, discard_at=None)
-        if old_title and is_session_held(session_id):
+        if old_title and is_session_kept(session_id):
             return False
         source = build_title_source(title, source_seqs)
         if not session_row.update(title=title, title_source=source):

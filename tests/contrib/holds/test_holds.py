@@ -13,8 +13,9 @@ from django.urls import reverse
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from chatcore.contrib.holds.models import Hold
 from chatcore.files.intake import prune_unsent_files
-from chatcore.models import Attachment, Hold, Project, Session, Webhook
+from chatcore.models import Attachment, Project, Session, Webhook
 from chatcore.transfer.user_export import write_user_export
 from chatcore.web.titles.writing import store_title
 from compaction.models import LedgerLine, StandingRule

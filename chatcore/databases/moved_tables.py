@@ -1,0 +1,65 @@
+"""Steps of migrations that move tables from one app to another, with all that hangs on them.
+
+The tables keep their names. The old app lets them go where they have no rows, so that an
+installation without the new app is left with none; the new app makes those that are missing.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from django.db import migrations
+
+
+def drop_if_empty(label: str, *names: str) -> migrations.RunPython:
+    """Drop the tables of these models of the old app that have no rows."""
+
+    def drop(apps: Any, schema_editor: Any) -> None:
+        for model in _get_models(apps, label, names):
+            if not model._base_manager.using(schema_editor.connection.alias).exists():
+                schema_editor.delete_model(model)
+
+    def make_again(apps: Any, schema_editor: Any) -> None:
+        _create_missing(_get_models(apps, label, names), schema_editor)
+
+    return migrations.RunPython(drop, make_again)
+
+
+def create_or_adopt(label: str) -> migrations.RunPython:
+    """Make the tables of the new app that are not there; backwards, drop them."""
+
+    def create(apps: Any, schema_editor: Any) -> None:
+        _create_missing(apps.get_app_config(label).get_models(), schema_editor)
+
+    def drop(apps: Any, schema_editor: Any) -> None:
+        for model in apps.get_app_config(label).get_models():
+            schema_editor.delete_model(model)
+
+    return migrations.RunPython(create, drop)
+
+
+def adopt_rights(label: str, *names: str, former_label: str = "chatcore") -> migrations.RunPython:
+    """Give the models' content types to the new app: rights, groups and the log hang on them."""
+
+    def adopt(apps: Any, schema_editor: Any) -> None:
+        alias = schema_editor.connection.alias
+        content_types = apps.get_model("contenttypes", "ContentType").objects.using(alias)
+        for name in names:
+            former_types = content_types.filter(app_label=former_label, model=name.lower())
+            if former_types.exists():
+                content_types.filter(app_label=label, model=name.lower()).delete()
+                former_types.update(app_label=label)
+
+    return migrations.RunPython(adopt, migrations.RunPython.noop)
+
+
+def _get_models(apps: Any, label: str, names: Collection[str]) -> list[Any]:
+    return [apps.get_model(label, name) for name in names]
+
+
+def _create_missing(models: Any, schema_editor: Any) -> None:
+    connection = schema_editor.connection
+    with connection.cursor() as cursor:
+        tables = set(connection.introspection.table_names(cursor))
+    for model in models:
+        if model._meta.db_table not in tables:
+            schema_editor.create_model(model)

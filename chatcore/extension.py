@@ -1,0 +1,106 @@
+"""Apps that can be absent: which there are, and what the core asks of those that are installed.
+
+The core knows them by the list below and never by import. An app of another project takes part in
+the same way. docs/apps.md says how one is written.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from django.apps import AppConfig, apps
+from django.utils.module_loading import import_string
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+Rows = TypeVar("Rows", bound="QuerySet[Any, Any]")
+
+
+@dataclass(frozen=True)
+class OptionalApp:
+    """An app of Chatcore that CHATCORE_WITHOUT may name.
+
+    Its tables are named here because they are looked for while the app is absent, children first.
+    """
+
+    name: str
+    tables: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The dotted path of its package."""
+        return f"chatcore.contrib.{self.name}"
+
+
+# In the order in which they are installed and asked.
+OPTIONAL_APPS = (OptionalApp("holds", tables=("chatcore_hold",)),)
+
+
+class Extension:
+    """What an app does where the core asks; each method does nothing until an app says more."""
+
+    def select_kept_owners(self) -> "QuerySet[Any, Any] | None":
+        """Select the keys of the users of whom nothing may be deleted or overwritten."""
+        return None
+
+    def list_keepers(self, user_ids: Sequence[Any]) -> list[str]:
+        """Say what keeps the accounts of these users from being deleted, a text for each."""
+        return []
+
+    def find_reason_to_stay(self) -> str:
+        """Say why the app's rows may not be dropped now; empty if they may."""
+        return ""
+
+
+class ExtensionConfig(AppConfig):
+    """The configuration of an app whose `extension` is the dotted path of its Extension.
+
+    A subclass says `default = True`: Django sees two configurations in its module.
+    """
+
+    extension: str
+
+
+class Refusal(Exception):
+    """Something that is not done; the text is for the user. REST answers it as a problem."""
+
+    status: int
+    type: str
+    retry_after: int | None = None  # seconds
+
+
+def list_optional_paths(absent_names: Sequence[str]) -> list[str]:
+    """Return the paths of the apps that are installed when these are left out."""
+    return [app.path for app in OPTIONAL_APPS if app.name not in absent_names]
+
+
+def list_absent_apps() -> list[OptionalApp]:
+    """Return the apps that are left out."""
+    return [app for app in OPTIONAL_APPS if not apps.is_installed(app.path)]
+
+
+@cache
+def get_extensions() -> tuple[Extension, ...]:
+    """Return the extensions of the installed apps, in the order of INSTALLED_APPS."""
+    configs = [each for each in apps.get_app_configs() if isinstance(each, ExtensionConfig)]
+    return tuple(import_string(config.extension)() for config in configs)
+
+
+def list_kept_owners() -> "list[QuerySet[Any, Any]]":
+    """Return queries of the users of whom nothing may be deleted."""
+    queries = [extension.select_kept_owners() for extension in get_extensions()]
+    return [query for query in queries if query is not None]
+
+
+def exclude_kept(rows: Rows, owner: str) -> Rows:
+    """Leave out the rows of users of whom nothing may be deleted; `owner` leads to the user."""
+    for kept_owners in list_kept_owners():
+        rows = rows.exclude(**{f"{owner}__in": kept_owners})
+    return rows
+
+
+def list_keepers(user_ids: Sequence[Any]) -> list[str]:
+    """Say what keeps the accounts of these users from being deleted."""
+    return [text for each in get_extensions() for text in each.list_keepers(user_ids)]
