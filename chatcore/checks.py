@@ -4,7 +4,10 @@ import sqlite3
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import DatabaseError
 from django.utils.module_loading import import_string
+
+from chatcore.databases import absent_apps
 
 # The first version whose UPDATE can return the new values of a row. Messages and events get their
 # numbers so.
@@ -36,6 +39,24 @@ def check_replaced_settings(**_: object) -> list[CheckMessage]:
         )
         for name in REPLACED_SETTINGS
         if name in settings.CHATCORE
+    ]
+
+
+@register(Tags.compatibility)
+def check_absent_apps(**_: object) -> list[CheckMessage]:
+    """Report rows of apps that are left out, which nobody would show, count, keep or delete."""
+    try:
+        left_rows = absent_apps.list_left_rows()
+    except DatabaseError:  # there is none yet, or it is away, as the command itself will say
+        return []
+    return [
+        Error(
+            f"CHATCORE_WITHOUT leaves {app.name} out, and {table} has rows.",
+            hint=f"Install it again, or run `chatcore drop_app {app.name}`, which writes the rows"
+            " into an archive and drops them.",
+            id="chatcore.E003",
+        )
+        for app, table in left_rows
     ]
 
 

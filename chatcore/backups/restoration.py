@@ -1,8 +1,10 @@
 """Put a backup back: the whole database, brought up to date, and the keys."""
 
+import pkgutil
 import shutil
 import tempfile
 from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
 from uuid import uuid4
 
@@ -21,6 +23,7 @@ from chatcore.backups.archive import (
     extract_archive,
     open_scratch_file,
 )
+from chatcore.extension import list_absent_apps
 from chatcore.models import Installation, Session, Turn
 from chatcore.turns.recovery import recover_dead_turns
 
@@ -64,14 +67,21 @@ def _refuse_foreign(manifest: Manifest) -> None:
             f"The backup is one of {manifest.vendor}, and the database is {connection.vendor}."
             " Export and import carry sessions from one to the other."
         )
-    known_migrations = MigrationLoader(None).disk_migrations
-    known_names = {f"{app}.{name}" for app, name in known_migrations}
-    unknown_names = sorted(set(manifest.migrations) - known_names)
+    unknown_names = sorted(set(manifest.migrations) - _list_known_migrations())
     if unknown_names:
         raise InvalidBackup(
             f"The backup is of another version of Chatcore: it has {unknown_names[0]}."
             " Restore it with that version or a newer one."
         )
+
+
+def _list_known_migrations() -> set[str]:
+    """Return the names of all migrations, as app.name; those of apps that are left out, too."""
+    names = {f"{app}.{name}" for app, name in MigrationLoader(None).disk_migrations}
+    for app in list_absent_apps():
+        folder = import_module(f"{app.path}.migrations").__path__
+        names |= {f"{app.name}.{module.name}" for module in pkgutil.iter_modules(folder)}
+    return names
 
 
 def _refuse_filled_database() -> None:
