@@ -1,0 +1,125 @@
+"""The core without its optional apps: page, REST, admin, streams, compaction and undo.
+
+tests/contrib/test_absent.py runs this file in a process of its own, where CHATCORE_WITHOUT is set.
+"""
+
+import re
+from io import StringIO
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.contrib.auth.models import Group, Permission, User
+from django.contrib.contenttypes.models import ContentType
+from django.core.management import call_command
+from django.db import connection
+from django.test import Client
+from django.urls import get_resolver, reverse
+from rest_framework.test import APIClient
+
+from chatcore.extension import list_absent_apps
+from chatcore.models import Session
+from compaction.core import presets
+from tests.contract.facts import list_commands
+from tests.support.compaction_sessions import fill_session, summarize_or_chat
+from tests.support.event_streams import iterate_events, open_api_client
+from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+# What nobody reads where the app is absent.
+WORDS = {"holds": r"legal hold"}
+
+
+def find_words(text: str) -> list[str]:
+    names = [app.name for app in list_absent_apps()]
+    found = [re.search(f"(?i).{{0,40}}{WORDS[name]}.{{0,40}}", text) for name in names]
+    return [match[0] for match in found if match]
+
+
+def test_it_is_absent_indeed() -> None:
+    assert list_absent_apps()
+    assert not {app.name for app in list_absent_apps()} & {
+        config.label for config in apps.get_app_configs()
+    }
+
+
+def test_no_table_is_left_and_no_migration_is_missing() -> None:
+    tables = connection.introspection.table_names()
+    assert not [table for app in list_absent_apps() for table in app.tables if table in tables]
+    call_command("makemigrations", check=True, dry_run=True, verbosity=0)
+    call_command("check", databases=["default"], stdout=StringIO())
+
+
+def test_rest_and_commands_have_no_word_of_it(api: APIClient) -> None:
+    schema = api.get("/api/schema/", headers={"Accept": "application/json"}).content.decode()
+    assert "/api/v1/sessions" in schema
+    assert find_words(schema) == []
+    assert find_words("\n".join(list_commands())) == []
+    assert find_words(str(get_resolver().reverse_dict.keys())) == []
+
+
+def test_pages_have_no_word_of_it(client: Client, session: Session, user: User) -> None:
+    client.force_login(user)
+    for path in ("/", "/new/", f"/c/{session.pk}/", "/chats/", "/settings/"):
+        answer = client.get(path, follow=True)
+        assert answer.status_code == 200, path
+        assert find_words(answer.content.decode()) == [], path
+
+
+def test_the_admin_has_no_page_and_no_right_of_it(admin_client: Client, session: Session) -> None:
+    labels = {model._meta.app_label for model in admin.site._registry}
+    assert not labels & {app.name for app in list_absent_apps()}
+    # What an earlier installation with the app has left.
+    for app in list_absent_apps():
+        content_type = ContentType.objects.create(app_label=app.name, model="left")
+        Permission.objects.create(content_type=content_type, codename="view_left", name="Left over")
+    group = Group.objects.create(name="Staff")
+    addresses = [reverse("admin:index"), reverse("admin:auth_group_change", args=[group.pk])]
+    addresses += [
+        reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+        for model in admin.site._registry
+    ]
+    for address in addresses:
+        answer = admin_client.get(address)
+        assert answer.status_code == 200, address
+        assert find_words(answer.content.decode()) == [], address
+        assert "Left over" not in answer.content.decode(), address
+
+
+def test_an_answer_is_streamed_and_a_late_reader_gets_all_of_it(
+    live: object, user: User, session: Session, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(chunks=["Two ", "words."]))
+    with open_api_client(live.url, user) as client:  # type: ignore[attr-defined]
+        body = {"content": "Hello?", "stream": True}
+        with client.stream("POST", f"/sessions/{session.pk}/messages", json=body) as response:
+            events = list(iterate_events(response))
+        assert [event["event"] for event in events][-1] == "turn.completed"
+        later = {"Last-Event-ID": str(events[0]["id"])}
+        with client.stream("GET", f"/sessions/{session.pk}/events", headers=later) as response:
+            again = next(iterate_events(response))
+    assert again["id"] == events[1]["id"]
+    assert session.messages.get(role="assistant").content == "Two words."
+
+
+@pytest.mark.parametrize("preset", sorted(presets.PRESETS))
+def test_a_context_is_compacted_and_that_is_undone(
+    api: APIClient, session: Session, scripted: ScriptedModel, preset: str
+) -> None:
+    scripted.default = summarize_or_chat()
+    fill_session(session)
+    address = f"/api/v1/sessions/{session.pk}"
+    assert api.patch(address, {"policy": preset}).status_code == 200
+    run = api.post(f"{address}/compact", {"wait": True}).json()
+    assert run["status"] == "applied", run
+    assert api.post(f"/api/v1/compactions/{run['id']}/rewind").status_code == 200
+    assert api.post(f"{address}/messages", {"content": "And now?"}).status_code == 201
+
+
+def test_a_session_and_its_owner_are_deleted_whole(api: APIClient, user: User) -> None:
+    session = api.post("/api/v1/sessions", {"title": "Birds"}).json()
+    assert api.delete(f"/api/v1/sessions/{session['id']}").status_code == 204
+    assert not Session.all_objects.exists()
+    call_command("erase_user", user.username, yes=True, stdout=StringIO())
+    assert not User.objects.filter(pk=user.pk).exists()
