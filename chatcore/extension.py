@@ -4,16 +4,19 @@ The core knows them by the list below and never by import. An app of another pro
 the same way. docs/apps.md says how one is written.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
 
 from django.apps import AppConfig, apps
 from django.utils.module_loading import import_string
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
+
+    from chatcore.events.types import Event
 
 Rows = TypeVar("Rows", bound="QuerySet[Any, Any]")
 
@@ -35,11 +38,29 @@ class OptionalApp:
 
 
 # In the order in which they are installed and asked.
-OPTIONAL_APPS = (OptionalApp("holds", tables=("chatcore_hold",)),)
+OPTIONAL_APPS = (
+    OptionalApp("holds", tables=("chatcore_hold",)),
+    OptionalApp("webhooks", tables=("chatcore_webhookdelivery", "chatcore_webhook")),
+)
+
+
+@dataclass(frozen=True)
+class Chore:
+    """What a web process does every so many seconds.
+
+    `run` is asynchronous; that of a deletion is not, and waits while the clock may be wrong.
+    """
+
+    seconds: float
+    run: Callable[[], Any]
+    is_deletion: bool = False
 
 
 class Extension:
     """What an app does where the core asks; each method does nothing until an app says more."""
+
+    # Paths of REST that a token of the scope "chat" may not use.
+    account_paths: tuple[str, ...] = ()
 
     def select_kept_owners(self) -> "QuerySet[Any, Any] | None":
         """Select the keys of the users of whom nothing may be deleted or overwritten."""
@@ -47,6 +68,13 @@ class Extension:
 
     def list_keepers(self, user_ids: Sequence[Any]) -> list[str]:
         """Say what keeps the accounts of these users from being deleted, a text for each."""
+        return []
+
+    def on_events(self, session_id: UUID, events: "Sequence[Event]") -> None:
+        """Note events of a session that are stored in this transaction."""
+
+    def list_chores(self) -> "Sequence[Chore]":
+        """Return what goes on besides requests."""
         return []
 
     def find_reason_to_stay(self) -> str:
@@ -81,11 +109,15 @@ def list_absent_apps() -> list[OptionalApp]:
     return [app for app in OPTIONAL_APPS if not apps.is_installed(app.path)]
 
 
+def list_extension_configs() -> list[ExtensionConfig]:
+    """Return the configurations of the installed apps that have an extension."""
+    return [each for each in apps.get_app_configs() if isinstance(each, ExtensionConfig)]
+
+
 @cache
 def get_extensions() -> tuple[Extension, ...]:
     """Return the extensions of the installed apps, in the order of INSTALLED_APPS."""
-    configs = [each for each in apps.get_app_configs() if isinstance(each, ExtensionConfig)]
-    return tuple(import_string(config.extension)() for config in configs)
+    return tuple(import_string(config.extension)() for config in list_extension_configs())
 
 
 def list_kept_owners() -> "list[QuerySet[Any, Any]]":

@@ -5,6 +5,9 @@
 
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
+from django.utils.module_loading import module_has_submodule
+
+from chatcore.extension import list_extension_configs
 
 admin.autodiscover()
 
@@ -12,6 +15,12 @@ handler400 = "chatcore.web.refused_forms.refuse_request"
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("admin/", admin.site.urls),
+    # Those of apps come first: the last route of the REST API matches all paths.
+    *(
+        path("", include(f"{config.name}.urls"))
+        for config in list_extension_configs()
+        if module_has_submodule(config.module, "urls")
+    ),
     path("api/v1/", include("compaction.api.urls")),
     path("api/", include("chatcore.api.urls")),
     path("v1/", include("chatcore.faces.messages.urls")),

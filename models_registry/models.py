@@ -78,6 +78,8 @@ class Provider(models.Model):
 
     objects = ProviderQuerySet.as_manager()
 
+    secret_columns = ("encrypted_api_key",)
+
     class Meta:
         # Who has this right can send a key to an address, so it is not part of the right to change.
         permissions = [

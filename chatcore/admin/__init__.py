@@ -19,5 +19,4 @@ from chatcore.admin import (  # noqa: F401
     spending,
     turns,
     users,
-    webhooks,
 )

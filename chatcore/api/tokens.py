@@ -42,8 +42,8 @@ class NewTokenSerializer(StrictSerializer):
         choices=list(PREFIXES),
         default=ALL,
         help_text=(
-            "read: only reads, all that its user has, the export too. chat: no tokens, webhooks,"
-            " MCP servers and public links. all: everything."
+            "read: only reads, all that its user has, the export too. chat: nothing that would"
+            " outlive it, as tokens, MCP servers and public links. all: everything."
         ),
     )
 

@@ -22,7 +22,6 @@ from chatcore.api import (
     turns,
     usage,
     versions,
-    webhooks,
 )
 from chatcore.api.projects import views as projects
 from chatcore.api.shares import views as shares
@@ -76,9 +75,6 @@ ROUTES = {
     "v1/usage": usage.UsageView,
     "v1/tokens": tokens.TokenListView,
     "v1/tokens/<str:token_id>": tokens.TokenDetailView,
-    "v1/webhooks": webhooks.WebhookListView,
-    "v1/webhooks/<uuid:webhook_id>": webhooks.WebhookDetailView,
-    "v1/webhooks/<uuid:webhook_id>/deliveries": webhooks.WebhookDeliveryListView,
 }
 
 urlpatterns = [

@@ -4,20 +4,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from allauth.mfa.models import Authenticator
+from django.apps import apps
 from django.db.models import Model
 
-from chatcore.models import IdempotencyKey, McpServer, Webhook
 from models_registry import keys
-from models_registry.models import Provider
 
-# Where secrets are stored. What clients hold, as sealed reasoning, is not here.
-COLUMNS: list[tuple[type[Model], str]] = [
-    (Provider, "encrypted_api_key"),
-    (Webhook, "secret"),
-    (McpServer, "encrypted_headers"),
-    (IdempotencyKey, "body"),
-    (Authenticator, "data"),
-]
+# What clients hold, as sealed reasoning, is in no column.
+COLUMNS_OF_OTHERS: list[tuple[type[Model], str]] = [(Authenticator, "data")]
 # The members of a second factor's data that allauth encrypts.
 FACTOR_MEMBERS = ("secret", "seed", "migrated_codes")
 
@@ -30,10 +23,20 @@ class Rotation:
     unreadable_names: list[str] = field(default_factory=list)
 
 
+def list_secret_columns() -> list[tuple[type[Model], str]]:
+    """Return where secrets are stored: what models name in `secret_columns`."""
+    own_columns = [
+        (model, column)
+        for model in apps.get_models()
+        for column in getattr(model, "secret_columns", ())
+    ]
+    return own_columns + COLUMNS_OF_OTHERS
+
+
 def rotate_stored_secrets() -> Rotation:
     """Encrypt what is not encrypted with the first key. It may be broken off and run again."""
     rotation = Rotation()
-    for model, column in COLUMNS:
+    for model, column in list_secret_columns():
         rows = model._default_manager.exclude(**{column: ""}).values_list("pk", column)
         for pk, value in rows.iterator():
             try:

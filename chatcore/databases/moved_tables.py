@@ -4,10 +4,18 @@ The tables keep their names. The old app lets them go where they have no rows, s
 installation without the new app is left with none; the new app makes those that are missing.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from django.apps import apps as installed_apps
+from django.contrib.auth.management import create_permissions
 from django.db import migrations
+
+NOBODY: Mapping[str, Sequence[str]] = {}
+# Of an app that gives rights to the groups of staff, which compaction makes.
+AFTER_STAFF_GROUPS = (
+    [("compaction", "0013_staff_groups")] if installed_apps.is_installed("compaction") else []
+)
 
 
 def drop_if_empty(label: str, *names: str) -> migrations.RunPython:
@@ -37,19 +45,42 @@ def create_or_adopt(label: str) -> migrations.RunPython:
     return migrations.RunPython(create, drop)
 
 
-def adopt_rights(label: str, *names: str, former_label: str = "chatcore") -> migrations.RunPython:
-    """Give the models' content types to the new app: rights, groups and the log hang on them."""
+def adopt_rights(
+    label: str,
+    *names: str,
+    staff: Mapping[str, Sequence[str]] = NOBODY,
+    former_label: str = "chatcore",
+) -> migrations.RunPython:
+    """Give the models' content types to the new app: rights, groups and the log hang on them.
+
+    Where there were none yet, `staff` says which rights of the app each group of staff has.
+    """
 
     def adopt(apps: Any, schema_editor: Any) -> None:
         alias = schema_editor.connection.alias
         content_types = apps.get_model("contenttypes", "ContentType").objects.using(alias)
+        is_new = not content_types.filter(app_label=label).exists()
         for name in names:
             former_types = content_types.filter(app_label=former_label, model=name.lower())
             if former_types.exists():
+                is_new = False
                 content_types.filter(app_label=label, model=name.lower()).delete()
                 former_types.update(app_label=label)
+        if is_new and staff:
+            _give_rights(apps, label, staff, alias)
 
     return migrations.RunPython(adopt, migrations.RunPython.noop)
+
+
+def _give_rights(apps: Any, label: str, staff: Mapping[str, Sequence[str]], alias: str) -> None:
+    config = apps.get_app_config(label)
+    config.models_module = True  # that of a migration has none, and would be passed over
+    create_permissions(config, apps=apps, verbosity=0, using=alias)
+    config.models_module = None
+    permissions = apps.get_model("auth", "Permission").objects.using(alias)
+    for group in apps.get_model("auth", "Group").objects.using(alias).filter(name__in=staff):
+        rights = permissions.filter(content_type__app_label=label, codename__in=staff[group.name])
+        group.permissions.add(*rights)
 
 
 def _get_models(apps: Any, label: str, names: Collection[str]) -> list[Any]:

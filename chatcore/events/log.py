@@ -8,10 +8,10 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from chatcore.events import webhooks
 from chatcore.events.hub import event_hub
 from chatcore.events.listener import get_relay
 from chatcore.events.types import DELTA_EVENTS, DELTA_TYPES, DeltaType, Event, EventType, NewEvent
+from chatcore.extension import get_extensions
 from chatcore.models import SessionEvent
 from chatcore.statements import NewRows, reserve_numbers
 from chatcore.threads import run_in_thread
@@ -83,7 +83,8 @@ def store_numbered_events(
         _build_row(event) for _, events in events_by_session for event in events
     )
     for session_id, events in events_by_session:
-        webhooks.queue_deliveries(session_id, events)
+        for extension in get_extensions():
+            extension.on_events(session_id, events)
     get_relay().send(events_by_session)
     # Readers get them after the commit: before it, another reader would not find them.
     transaction.on_commit(lambda: event_hub.publish(events_by_session))

@@ -33,7 +33,6 @@ from chatcore.models.share import Share
 from chatcore.models.spending import Budget, UsageSum
 from chatcore.models.token_name import TokenName
 from chatcore.models.turn import Turn
-from chatcore.models.webhook import Webhook, WebhookDelivery
 
 __all__ = [
     "CHAT_COLUMNS",
@@ -71,6 +70,4 @@ __all__ = [
     "ToolApproval",
     "Turn",
     "UsageSum",
-    "Webhook",
-    "WebhookDelivery",
 ]

@@ -28,6 +28,8 @@ class IdempotencyKey(models.Model):
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
+    secret_columns = ("body",)
+
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["owner", "key"], name="one_request_of_a_key")

@@ -115,6 +115,8 @@ class McpServer(models.Model):
 
     objects = McpServerQuerySet.as_manager()
 
+    secret_columns = ("encrypted_headers",)
+
     class Meta:
         verbose_name = "MCP server"
         ordering = ["name", "created_at"]

@@ -4,15 +4,18 @@ Only its digest is stored, so nobody can give a token another beginning. A token
 all that its user may.
 """
 
+from functools import cache
 from typing import Any
 
 from rest_framework import exceptions
 from rest_framework.permissions import SAFE_METHODS
 
+from chatcore.extension import get_extensions
+
 ALL, CHAT, READ_ONLY = "all", "chat", "read"
 PREFIXES = {ALL: "", CHAT: "chat_", READ_ONLY: "read_"}
 # What outlives a token, or reaches other servers with what is in the account.
-ACCOUNT_PATHS = ("/api/v1/tokens", "/api/v1/webhooks", "/api/v1/mcp_servers", "/api/v1/setup")
+ACCOUNT_PATHS = ("/api/v1/tokens", "/api/v1/mcp_servers", "/api/v1/setup")
 LINK_PATH = "/shares"  # of a session
 
 
@@ -37,14 +40,19 @@ def check_scope(request: Any, token: Any) -> None:
     scope = find_scope(token.token_key)
     if scope == READ_ONLY and request.method not in SAFE_METHODS:
         raise exceptions.PermissionDenied("The token's scope is read: it may only read.")
-    if scope == CHAT and request.path_info.startswith(ACCOUNT_PATHS):
+    if scope == CHAT and request.path_info.startswith(_list_account_paths()):
         raise exceptions.PermissionDenied(
-            "The token's scope is chat: tokens, webhooks, MCP servers and the setup are not for it."
+            "The token's scope is chat: it changes nothing that would outlive it."
         )
     if scope == CHAT and request.method == "POST" and request.path_info.endswith(LINK_PATH):
         raise exceptions.PermissionDenied(
             "The token's scope is chat: it makes no public links, which would outlive it."
         )
+
+
+@cache
+def _list_account_paths() -> tuple[str, ...]:
+    return sum((extension.account_paths for extension in get_extensions()), ACCOUNT_PATHS)
 
 
 def refuse_servers(scope: str) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 from chatcore.accounts import audit
 from chatcore.databases.erasure import ErasureChore
-from chatcore.events import retention, webhooks
+from chatcore.events import retention
+from chatcore.extension import get_extensions
 from chatcore.files import intake, output_store
 from chatcore.metrics.statements import watch_statements
 from chatcore.providers import registry as provider_registry
@@ -26,7 +27,6 @@ ERASE_SECONDS = 60.0
 DELETIONS: tuple[tuple[float, Callable[[], object]], ...] = (
     (PRUNE_SECONDS, retention.prune_events),
     (PRUNE_SECONDS, audit.prune_entries),
-    (PRUNE_SECONDS, webhooks.delete_old_deliveries),
     (PRUNE_SECONDS, intake.prune_unsent_files),
     (PRUNE_SECONDS, output_store.sweep_orphans),
     (PRUNE_SECONDS, import_jobs.prune_imports),
@@ -50,15 +50,19 @@ async def serve_lifespan(
 
 
 def start_background_work() -> None:
-    """Start what goes on besides requests: recovery, deletion by time, webhooks."""
+    """Start what goes on besides requests: recovery, deletion by time, chores of apps."""
     watch_statements()
     recovery.start_recovery()
     threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
-    for seconds, delete in DELETIONS:
-        chore = partial(run_in_thread, run_if_clock_is_right, delete)
-        turn_runner.run_periodically(seconds, chore)
+    chores = [chore for extension in get_extensions() for chore in extension.list_chores()]
+    own_deletions = [(chore.seconds, chore.run) for chore in chores if chore.is_deletion]
+    for seconds, delete in (*DELETIONS, *own_deletions):
+        delete_in_thread = partial(run_in_thread, run_if_clock_is_right, delete)
+        turn_runner.run_periodically(seconds, delete_in_thread)
     turn_runner.run_periodically(ERASE_SECONDS, partial(run_in_thread, ErasureChore().erase))
-    turn_runner.run_periodically(webhooks.POLL_SECONDS, webhooks.start_due_deliveries)
+    for chore in chores:
+        if not chore.is_deletion:
+            turn_runner.run_periodically(chore.seconds, chore.run)
 
 
 def _warm_up() -> None:

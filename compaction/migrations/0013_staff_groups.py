@@ -46,8 +46,9 @@ def make_groups(apps, schema_editor):
             continue  # somebody's own group of this name stays as it is
         for right in rights:
             app, model, act = right.split(".")
+            # What is an app of its own since then gives its rights itself.
             group.permissions.add(
-                Permission.objects.get(
+                *Permission.objects.filter(
                     content_type__app_label=app, codename=f"{act}_{model}"
                 )
             )

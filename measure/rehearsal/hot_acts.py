@@ -16,7 +16,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from chatcore.context.builder import build_request
-from chatcore.events import webhooks
+from chatcore.contrib.webhooks import deliveries
 from chatcore.models import Session
 from chatcore.search.query import search_messages
 from chatcore.signals import response_completed
@@ -64,7 +64,7 @@ def list_hot_acts(stage: Stage) -> Mapping[str, Callable[[], object]]:
         "turns to recover": recovery.recover_dead_turns,
         "runs to send again": engine.resend_lost_runs,
         "deliveries of webhooks that are due": lambda: async_to_sync(
-            webhooks.start_due_deliveries
+            deliveries.start_due_deliveries
         )(),
     }
 

@@ -21,6 +21,7 @@ from knox.models import AuthToken
 from rest_framework.test import APIClient
 
 from chatcore.context import sent_requests
+from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
 from chatcore.models import (
     Attachment,
     Import,
@@ -30,8 +31,6 @@ from chatcore.models import (
     Share,
     StoredResponse,
     Turn,
-    Webhook,
-    WebhookDelivery,
 )
 from chatcore.projects.changes import add_file, create_project
 from chatcore.providers.base import Request

@@ -15,7 +15,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from chatcore.context import revisions
-from chatcore.models import Attachment, Message, Session, Webhook
+from chatcore.contrib.webhooks.models import Webhook
+from chatcore.models import Attachment, Message, Session
 from chatcore.tools.registry import BUILT_IN_TOOLS
 from compaction.models import CompactionRun
 from models_registry.models import AiModel

@@ -15,7 +15,8 @@ from rest_framework.response import Response
 from rest_framework.test import APIClient
 
 from chatcore.api import forks, idempotency, transfer
-from chatcore.models import IdempotencyKey, Message, Project, Session, Webhook
+from chatcore.contrib.webhooks.models import Webhook
+from chatcore.models import IdempotencyKey, Message, Project, Session
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 from tests.support.waiting import wait_until

@@ -16,6 +16,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chatcore.contrib.holds.models import Hold
+from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
 from chatcore.models import (
     AuditEntry,
     Budget,
@@ -30,8 +31,6 @@ from chatcore.models import (
     ToolApproval,
     Turn,
     UsageSum,
-    Webhook,
-    WebhookDelivery,
 )
 from compaction.models import (
     CompactionPolicy,

@@ -9,7 +9,7 @@ from cryptography.fernet import Fernet
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
-from chatcore.models import Webhook
+from chatcore.contrib.webhooks.models import Webhook
 from models_registry import keys
 from models_registry.models import Provider
 

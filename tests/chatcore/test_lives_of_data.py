@@ -20,7 +20,8 @@ from knox.models import AuthToken
 from rest_framework.test import APIClient
 
 from chatcore.contrib.holds.models import Hold
-from chatcore.models import AuditEntry, Message, Session, Webhook
+from chatcore.contrib.webhooks.models import Webhook
+from chatcore.models import AuditEntry, Message, Session
 from chatcore.sessions.discarding import purge_due_sessions
 from chatcore.sessions.retention import delete_unused_sessions
 from chatcore.transfer.user_export import write_user_export
@@ -128,7 +129,7 @@ def test_the_export_of_a_user_has_all_of_theirs_and_nothing_of_others(
         texts = {name: archive.read(name).decode() for name in names}
     session = json.loads(texts[f"sessions/{unused.pk}.json"])
     assert [message["content"] for message in session["messages"]] == ["A heron on a lake."]
-    assert "https://example.com/hook" in texts["rows/chatcore.webhook.owner.json"]
+    assert "https://example.com/hook" in texts["rows/webhooks.webhook.owner.json"]
     assert json.loads(texts["profile.json"])["username"] == "alice"
     everything = "\n".join(texts.values())
     assert str(other.pk) not in everything

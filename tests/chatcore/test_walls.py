@@ -34,6 +34,7 @@ WALLS = [
         ["chatcore", "models_registry"],
         allowed_modules=[
             "chatcore.rest",
+            "chatcore.extension",
             "chatcore.sessions.truncation",
             "chatcore.databases.outages",
             "chatcore.slots",
@@ -46,7 +47,13 @@ WALLS = [
     Wall(
         "",
         ["rest_framework", "drf_spectacular"],
-        exempt_paths=["chatcore/rest/", "chatcore/api/", "chatcore/faces/", "compaction/api/"],
+        exempt_paths=[
+            "chatcore/rest/",
+            "chatcore/api/",
+            "chatcore/faces/",
+            "chatcore/contrib/",
+            "compaction/api/",
+        ],
     ),
     Wall("", ["django.db.models.signals"]),
 ]

@@ -9,7 +9,8 @@ from django.db.models import Model
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
-from chatcore.models import Session, Webhook
+from chatcore.contrib.webhooks.models import Webhook
+from chatcore.models import Session
 from compaction.models import CompactionPolicy, SessionState
 from models_registry.models import AiModel, Provider
 from tests.support.admin_forms import read_form

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from chatcore.accounts.invitations import create_invitation
 from chatcore.accounts.tokens import create_token
+from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
 from chatcore.files import output_store
 from chatcore.models import (
     Attachment,
@@ -34,8 +35,6 @@ from chatcore.models import (
     Share,
     StoredResponse,
     Turn,
-    Webhook,
-    WebhookDelivery,
 )
 from chatcore.sessions.user_erasure import erase_user
 from compaction.models import (

@@ -11,7 +11,8 @@ from knox.models import AuthToken
 
 from chatcore.accounts.tokens import create_token
 from chatcore.contrib.holds.models import Hold
-from chatcore.models import AuditEntry, Message, Session, Webhook
+from chatcore.contrib.webhooks.models import Webhook
+from chatcore.models import AuditEntry, Message, Session
 from compaction.models import CompactionRun
 from tests.support.browsing import store_exchange
 

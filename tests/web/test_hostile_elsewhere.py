@@ -12,8 +12,9 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from chatcore.context import revisions
+from chatcore.contrib.webhooks.models import Webhook
 from chatcore.files import intake
-from chatcore.models import Attachment, Message, Session, Turn, Webhook
+from chatcore.models import Attachment, Message, Session, Turn
 from chatcore.sessions.truncation import clean_text
 from compaction.models import CompactionPolicy, CompactionRun, WorkingState
 from models_registry.models import AiModel, Provider

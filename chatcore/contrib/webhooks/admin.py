@@ -5,8 +5,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from chatcore.admin.base import ChatcoreAdmin, ReadOnlyAdmin
-from chatcore.events import webhooks
-from chatcore.models import Webhook, WebhookDelivery
+from chatcore.contrib.webhooks import deliveries as outbox
+from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
 from chatcore.sessions.keeping import is_kept
 
 
@@ -55,9 +55,9 @@ class WebhookDeliveryAdmin(ReadOnlyAdmin):
 
     def has_send_permission(self, request: HttpRequest) -> bool:
         """Return whether somebody may send: who may only look may not."""
-        return bool(request.user.has_perm("chatcore.change_webhookdelivery"))
+        return bool(request.user.has_perm("webhooks.change_webhookdelivery"))
 
     @admin.action(description="Send again", permissions=["send"])
     def send_again(self, request: HttpRequest, deliveries: QuerySet[WebhookDelivery]) -> None:
-        count = webhooks.retry_deliveries(deliveries)
+        count = outbox.retry_deliveries(deliveries)
         self.message_user(request, f"{count} will be sent again.")

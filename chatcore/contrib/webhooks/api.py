@@ -14,8 +14,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.api import idempotency
-from chatcore.events import webhooks
-from chatcore.models import Webhook, WebhookDelivery
+from chatcore.contrib.webhooks import deliveries as outbox
+from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
 from chatcore.net import address_guard
 from chatcore.rest import conditions
 from chatcore.rest.fields import StrictBooleanField, StrictSerializer, StrictTextField
@@ -63,9 +63,9 @@ class WebhookSerializer(StrictSerializer, serializers.ModelSerializer[Webhook]):
 
     url = WebhookUrlField(max_length=MAX_URL_CHARS)
     events = serializers.ListField(
-        child=serializers.ChoiceField(choices=webhooks.WEBHOOK_EVENTS),
+        child=serializers.ChoiceField(choices=outbox.WEBHOOK_EVENTS),
         required=False,
-        max_length=len(webhooks.WEBHOOK_EVENTS),
+        max_length=len(outbox.WEBHOOK_EVENTS),
         help_text="The events it wants; empty: all.",
     )
     is_active = StrictBooleanField(required=False)
@@ -132,7 +132,7 @@ class WebhookListView(GenericAPIView[Webhook]):
         if self.get_queryset().count() >= MAX_WEBHOOKS:
             raise InvalidFieldError("url", f"There are already {MAX_WEBHOOKS} addresses, the most.")
         _check_host(self.get_queryset(), serializer.validated_data["url"])
-        secret = webhooks.generate_secret()
+        secret = outbox.generate_secret()
         webhook = serializer.save(owner=request.user, secret=keys.encrypt(secret))
         representation = self.get_serializer(webhook).data
         return Response(

@@ -19,9 +19,9 @@ from django.db.models.functions import RowNumber
 from django.utils import timezone
 from standardwebhooks import Webhook as WebhookSigner
 
+from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
 from chatcore.databases.clock import read_clock
 from chatcore.events.types import Event, EventType
-from chatcore.models import Webhook, WebhookDelivery
 from chatcore.net import outbound
 from chatcore.threads import run_in_thread
 from chatcore.tools.base import ToolError

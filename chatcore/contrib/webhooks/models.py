@@ -21,7 +21,10 @@ class Webhook(models.Model):
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
+    secret_columns = ("secret",)
+
     class Meta:
+        db_table = "chatcore_webhook"
         ordering = ["created_at", "id"]
 
     def __str__(self) -> str:
@@ -49,6 +52,7 @@ class WebhookDelivery(models.Model):
     delivered_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        db_table = "chatcore_webhookdelivery"
         ordering = ["-created_at", "-id"]
         verbose_name_plural = "webhook deliveries"
         indexes = [

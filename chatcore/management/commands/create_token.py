@@ -29,7 +29,7 @@ class Command(BaseCommand):
             "--scope",
             choices=list(PREFIXES),
             default=ALL,
-            help="read: it only reads; chat: no tokens, webhooks and MCP servers; all (default).",
+            help="read: it only reads; chat: nothing that would outlive it; all (default).",
         )
 
     def handle(

@@ -14,8 +14,9 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from chatcore.contrib.holds.models import Hold
+from chatcore.contrib.webhooks.models import Webhook
 from chatcore.files.intake import prune_unsent_files
-from chatcore.models import Attachment, Project, Session, Webhook
+from chatcore.models import Attachment, Project, Session
 from chatcore.transfer.user_export import write_user_export
 from chatcore.web.titles.writing import store_title
 from compaction.models import LedgerLine, StandingRule
@@ -133,7 +134,7 @@ def test_no_form_of_the_admin_takes_words(admin_client: Client, held: Session) -
     assert "kept for legal reasons" in answer.content.decode()
     webhook = Webhook.objects.get()
     for act in ("change", "delete"):
-        path = reverse(f"admin:chatcore_webhook_{act}", args=[webhook.pk])
+        path = reverse(f"admin:webhooks_webhook_{act}", args=[webhook.pk])
         admin_client.post(path, {"url": "https://example.com/other", "events": "[]", "post": "yes"})
         assert Webhook.objects.get().url == webhook.url
 

@@ -17,8 +17,9 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chatcore.events import webhooks
-from chatcore.models import Session, Webhook, WebhookDelivery
+from chatcore.contrib.webhooks import deliveries as outbox
+from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
+from chatcore.models import Session
 from chatcore.threads import run_in_thread
 from models_registry import keys
 from tests.support.events import append_events
@@ -72,7 +73,7 @@ def deliver() -> int:
     """Send what is due, to its end; how many."""
 
     async def to_its_end() -> int:
-        return len(await asyncio.gather(*await webhooks.start_due_deliveries()))
+        return len(await asyncio.gather(*await outbox.start_due_deliveries()))
 
     return asyncio.run(to_its_end())
 
@@ -133,9 +134,9 @@ def test_an_address_that_does_not_answer_keeps_no_other_waiting(
     append_events(session.pk, ("turn.completed", {"turn": "1"}))
 
     async def beside() -> None:
-        slow = await webhooks.start_due_deliveries()
+        slow = await outbox.start_due_deliveries()
         await run_in_thread(append_events, session.pk, ("turn.cancelled", {"turn": "2"}))
-        await asyncio.gather(*await webhooks.start_due_deliveries())
+        await asyncio.gather(*await outbox.start_due_deliveries())
         assert [json.loads(body)["type"] for _, body in listener.got] == ["turn.cancelled"]
         listener.go.set()
         await asyncio.gather(*slow)
@@ -155,7 +156,7 @@ def test_a_refused_delivery_is_tried_again_later_and_given_up_at_last(
     listener.status = 500
     append_events(session.pk, ("compaction.failed", {"run": "1", "reason": "No."}))
     waits = []
-    for _ in range(len(webhooks.RETRY_DELAYS_SECONDS)):
+    for _ in range(len(outbox.RETRY_DELAYS_SECONDS)):
         assert deliver() == 1
         row = WebhookDelivery.objects.get()
         waits.append(round((row.next_attempt_at - timezone.now()).total_seconds() / 5))
@@ -167,7 +168,7 @@ def test_a_refused_delivery_is_tried_again_later_and_given_up_at_last(
     assert (told["status"], told["response_status"], told["attempts"]) == (
         "failed",
         500,
-        len(webhooks.RETRY_DELAYS_SECONDS) + 1,
+        len(outbox.RETRY_DELAYS_SECONDS) + 1,
     )
     assert len({headers["webhook-id"] for headers, _ in listener.got}) == 1
 
@@ -207,7 +208,7 @@ def test_a_host_gets_no_event_more_than_five_times(api: APIClient) -> None:
 def store_webhook(session: Session, url: str) -> None:
     """Store a webhook with an address that REST refuses: its name led elsewhere once."""
     Webhook.objects.create(
-        owner=session.owner, url=url, secret=keys.encrypt(webhooks.generate_secret())
+        owner=session.owner, url=url, secret=keys.encrypt(outbox.generate_secret())
     )
 
 
@@ -268,7 +269,7 @@ def test_what_a_dead_sender_claimed_is_sent_by_another(
 ) -> None:
     hooked(api, listener)
     append_events(session.pk, ("turn.completed", {"turn": "1"}))
-    assert len(webhooks._claim_due_deliveries()) == 1
+    assert len(outbox._claim_due_deliveries()) == 1
     assert deliver() == 0
     WebhookDelivery.objects.update(next_attempt_at=timezone.now() - timedelta(seconds=1))
     assert deliver() == 1
@@ -296,11 +297,11 @@ def test_an_operator_sees_deliveries_and_sends_them_again(
     append_events(session.pk, ("turn.completed", {"turn": "1"}))
     WebhookDelivery.objects.update(status="failed", attempts=10)
     client.force_login(User.objects.create_superuser("root"))
-    page = client.get("/admin/chatcore/webhookdelivery/")
+    page = client.get("/admin/webhooks/webhookdelivery/")
     assert b"turn.completed" in page.content
     row = WebhookDelivery.objects.get()
     client.post(
-        "/admin/chatcore/webhookdelivery/",
+        "/admin/webhooks/webhookdelivery/",
         {"action": "send_again", "_selected_action": [str(row.pk)]},
     )
     row.refresh_from_db()
@@ -313,17 +314,17 @@ def test_a_deactivated_owner_is_told_nothing(api: APIClient, session: Session, u
     User.objects.filter(pk=user.pk).update(is_active=False)
     append_events(session.pk, ("turn.completed", {"turn": "2"}))
     assert WebhookDelivery.objects.count() == 1
-    assert webhooks._claim_due_deliveries() == []
+    assert outbox._claim_due_deliveries() == []
 
 
 def test_a_delivery_whose_senders_all_died_has_failed(api: APIClient, session: Session) -> None:
     api.post(HOOKS, {"url": "https://example.com/"})
     append_events(session.pk, ("turn.completed", {"turn": "1"}))
     tries = 0
-    while webhooks._claim_due_deliveries():
+    while outbox._claim_due_deliveries():
         tries += 1
         WebhookDelivery.objects.update(next_attempt_at=timezone.now())
-    assert tries == len(webhooks.RETRY_DELAYS_SECONDS) + 1
+    assert tries == len(outbox.RETRY_DELAYS_SECONDS) + 1
     assert WebhookDelivery.objects.get().status == "failed"
 
 
@@ -337,12 +338,12 @@ def test_owners_take_turns(
         session.pk,
         *[
             ("turn.completed", {"turn": str(number)})
-            for number in range(2 * webhooks.MAX_CONCURRENT_DELIVERIES)
+            for number in range(2 * outbox.MAX_CONCURRENT_DELIVERIES)
         ],
     )
     append_events(Session.objects.create(owner=bob).pk, ("turn.completed", {"turn": "bob's"}))
-    claimed = [delivery.payload["data"]["turn"] for delivery in webhooks._claim_due_deliveries()]
-    assert len(claimed) == webhooks.MAX_CONCURRENT_DELIVERIES
+    claimed = [delivery.payload["data"]["turn"] for delivery in outbox._claim_due_deliveries()]
+    assert len(claimed) == outbox.MAX_CONCURRENT_DELIVERIES
     assert "bob's" in claimed
 
 
@@ -365,6 +366,6 @@ def test_what_waits_for_an_address_that_was_switched_off_is_forgotten_in_time(
     api.post(HOOKS, {"url": "https://example.com/"})
     append_events(session.pk, ("turn.completed", {"turn": "1"}))
     WebhookDelivery.objects.update(
-        created_at=timezone.now() - webhooks.DELIVERY_RETENTION - timedelta(days=1)
+        created_at=timezone.now() - outbox.DELIVERY_RETENTION - timedelta(days=1)
     )
-    assert webhooks.delete_old_deliveries() == 1
+    assert outbox.delete_old_deliveries() == 1

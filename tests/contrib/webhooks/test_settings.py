@@ -9,7 +9,7 @@ from django.conf import LazySettings
 from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
-from chatcore.models import Webhook
+from chatcore.contrib.webhooks.models import Webhook
 
 HOOKS = "/api/v1/webhooks"
 pytestmark = pytest.mark.django_db

@@ -1,0 +1,23 @@
+"""When webhooks are told, and what goes on besides requests."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from chatcore.contrib.webhooks import deliveries
+from chatcore.events.types import Event
+from chatcore.extension import Chore, Extension
+
+PRUNE_SECONDS = 600.0
+
+
+class Webhooks(Extension):
+    account_paths = ("/api/v1/webhooks",)
+
+    def on_events(self, session_id: UUID, events: Sequence[Event]) -> None:
+        deliveries.queue_deliveries(session_id, events)
+
+    def list_chores(self) -> list[Chore]:
+        return [
+            Chore(PRUNE_SECONDS, deliveries.delete_old_deliveries, is_deletion=True),
+            Chore(deliveries.POLL_SECONDS, deliveries.start_due_deliveries),
+        ]
