@@ -7,18 +7,25 @@ from uuid import UUID
 from django.http import HttpResponse
 from django.utils.http import content_disposition_header
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chatcore.api.ownership import get_owned_attachment, get_owned_session
-from chatcore.api.serializers.attachments import AttachmentSerializer, UploadSerializer
+from chatcore.api.serializers.attachments import (
+    AttachmentSerializer,
+    UnsentFileSerializer,
+    UnsentFilesSerializer,
+    UploadSerializer,
+)
 from chatcore.api.uploads import TOO_LARGE_DETAIL, FileFormParser, read_single_file
+from chatcore.context.unsent_files import Excerpt, describe_excerpts, describe_first_message
 from chatcore.files import intake, output_store
 from chatcore.models import Attachment, Session
 from chatcore.rest.problems import InvalidFieldError, Problem, TooLargeProblem
 from chatcore.rest.routes import build_api_path
+from chatcore.rights.models import select_models
 from chatcore.sessions.keeping import refuse_if_kept
 
 # A browser must never treat a user's file as a page of this site: its scripts would run with the
@@ -30,10 +37,28 @@ DOWNLOAD_HEADERS = {
 }
 
 
+MODEL_PARAMETER = OpenApiParameter(
+    "model", {"type": "string"}, description="provider/name; without it the default model."
+)
+
+
 class AttachmentListView(APIView):
     """A session's files that are not sent yet."""
 
     parser_classes = (FileFormParser,)
+
+    @extend_schema(operation_id="list_unsent_attachments", responses=UnsentFilesSerializer)
+    def get(self, request: Request, session_id: UUID) -> Response:
+        """Return the files, oldest first, and what the model would read of each now."""
+        session = get_owned_session(request, session_id)
+        files = list(
+            Attachment.objects.filter(session=session, message=None, kind=Attachment.Kind.FILE)
+            .order_by("created_at", "id")
+            .defer("data")
+        )
+        excerpts = describe_excerpts(session, files)
+        rows = [_describe_file(file, excerpts.get(file.pk)) for file in files]
+        return Response(UnsentFilesSerializer({"results": rows}).data)
 
     @extend_schema(
         operation_id="upload_attachment",
@@ -50,6 +75,32 @@ class AttachmentListView(APIView):
         attachment = _store_file(session, "file", name, data, is_pending=True)
         headers = {"Location": build_api_path(request, f"attachments/{attachment.pk}")}
         return Response(AttachmentSerializer(attachment).data, status=201, headers=headers)
+
+
+class AttachmentInspectionView(APIView):
+    """A file that is only looked at, because its session does not exist yet."""
+
+    parser_classes = (FileFormParser,)
+
+    @extend_schema(
+        operation_id="inspect_attachment",
+        parameters=[MODEL_PARAMETER],
+        request={"multipart/form-data": UploadSerializer},
+        responses=UnsentFileSerializer,
+    )
+    def post(self, request: Request) -> Response:
+        """Say what a model would read of a file in a first message. Nothing is stored."""
+        name, data = read_single_file(request)
+        models = select_models(request.user.pk)
+        model_name = request.query_params.get("model", "")
+        model = models.find_by_name(model_name) if model_name else models.find_default()
+        try:
+            file = intake.inspect_file(name=name, data=data, owner_id=request.user.pk)
+        except intake.FileRejected as error:
+            raise InvalidFieldError("file", str(error)) from None
+        excerpt = describe_first_message(request.user, model, [file]).get(file.pk)
+        body = _describe_file(file, excerpt) | {"id": None}
+        return Response(UnsentFileSerializer(body).data)
 
 
 class AttachmentDetailView(APIView):
@@ -108,6 +159,16 @@ def resolve_attachments(session: Session, items: Sequence[UUID | dict[str, Any]]
             item = _store_file(session, field, item["name"], item["data"], is_pending=False).pk
         attachment_ids.append(item)
     return attachment_ids
+
+
+def _describe_file(file: Attachment, excerpt: Excerpt | None) -> dict[str, Any]:
+    return {
+        "id": file.pk,
+        "name": file.name,
+        "media_type": file.media_type,
+        "size": file.size,
+        "excerpt": excerpt,
+    }
 
 
 def _read_content(attachment: Attachment) -> bytes:

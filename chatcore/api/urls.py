@@ -44,6 +44,7 @@ ROUTES = {
     "v1/sessions/<uuid:session_id>/shares": shares.SessionShareListView,
     "v1/shares": shares.ShareListView,
     "v1/shares/<uuid:share_id>": shares.ShareDetailView,
+    "v1/attachments/inspect": attachments.AttachmentInspectionView,
     "v1/attachments/<uuid:attachment_id>": attachments.AttachmentDetailView,
     "v1/imports": imports.ImportListView,
     "v1/imports/uploads": import_uploads.UploadListView,

@@ -35,6 +35,10 @@ class BrokenImage(Exception):
     """Bytes that begin like an image but are broken or too large; the text says which."""
 
 
+class LargeImage(BrokenImage):
+    """A whole image that has more pixels than may be sent; it can be made smaller."""
+
+
 def identify_image(data: bytes) -> ImageInfo | None:
     """Return what image the bytes are; None when they do not begin like one.
 
@@ -54,11 +58,12 @@ def _read_image(
     except (struct.error, IndexError, ValueError):
         raise BrokenImage(f"This {media_type} is damaged or incomplete.") from None
     if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
-        raise BrokenImage(
+        size_error = LargeImage if width and height else BrokenImage
+        raise size_error(
             f"The image is {width} by {height} pixels; the limit is {MAX_SIDE:,} for each side."
         )
     if width * height > MAX_PIXELS:
-        raise BrokenImage(f"The image has {width * height:,} pixels; the limit is {MAX_PIXELS:,}.")
+        raise LargeImage(f"The image has {width * height:,} pixels; the limit is {MAX_PIXELS:,}.")
     return ImageInfo(media_type, width, height, end)
 
 

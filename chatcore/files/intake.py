@@ -6,6 +6,7 @@ not sent within a day is deleted.
 
 from collections.abc import Sequence
 from datetime import timedelta
+from pathlib import PurePosixPath
 from uuid import UUID, uuid4
 
 from django.db import close_old_connections, connection, transaction
@@ -13,7 +14,7 @@ from django.utils import timezone
 
 from chatcore.databases.clock import read_clock
 from chatcore.extension import exclude_kept
-from chatcore.files import images, output_store, pdf, text
+from chatcore.files import images, output_store, pdf, photographs, text
 from chatcore.files.names import clean_file_name
 from chatcore.models import Attachment, Message, OutputFile, Session
 from chatcore.sessions.token_estimate import estimate_tokens
@@ -22,6 +23,7 @@ MAX_BYTES = 10 * 1024 * 1024
 MAX_FILES = 20  # of one message
 MAX_UNSENT_FILES = 2 * MAX_FILES  # of one session
 UNSENT_LIFETIME = timedelta(days=1)
+UNREADABLE = (images.BrokenImage, pdf.UnreadablePdf, photographs.UnreadablePhotograph)
 
 
 class FileRejected(Exception):
@@ -71,8 +73,8 @@ def store_file(session: Session, *, name: str, data: bytes, is_pending: bool = T
 def inspect_file(*, name: str, data: bytes, owner_id: object = None) -> Attachment:
     """Return the unsaved attachment for a file, without a session.
 
-    This may take seconds for a PDF file; files of one owner are read one after the other. Raises
-    FileRejected.
+    This may take seconds for a PDF file or a photograph; files of one owner are read one after the
+    other. A photograph that no provider takes is stored as one that they take. Raises FileRejected.
     """
     if len(data) > MAX_BYTES:
         raise FileRejected(f"A file has at most {MAX_BYTES // 1024**2} MB.")
@@ -80,17 +82,26 @@ def inspect_file(*, name: str, data: bytes, owner_id: object = None) -> Attachme
     if not data:
         raise FileRejected("The file is empty.")
     try:
-        image = images.identify_image(data)
+        if photographs.is_foreign(data):
+            file_name, data = _convert_photograph(file_name, data, owner_id)
+        try:
+            image = images.identify_image(data)
+        except images.LargeImage as error:
+            try:
+                file_name, data = _convert_photograph(file_name, data, owner_id)
+            except photographs.UnreadablePhotograph:
+                raise error from None  # it says how large the image is
+            image = images.identify_image(data)
         file_text = None
         if image is None and pdf.is_pdf(data):
             file_text = _extract_pdf_text(data, owner_id)
-    except (images.BrokenImage, pdf.UnreadablePdf) as error:
+    except UNREADABLE as error:
         raise FileRejected(str(error)) from None
     if image:
         return _build_image(file_name, data, image)
     media_type = "application/pdf"
     if file_text is None:
-        file_text, media_type = _decode_text(data), text.guess_media_type(file_name)
+        file_text, media_type = _decode_text(file_name, data)
     return Attachment(
         name=file_name,
         media_type=media_type,
@@ -168,14 +179,27 @@ def _build_image(name: str, data: bytes, image: images.ImageInfo) -> Attachment:
     )
 
 
-def _decode_text(data: bytes) -> str:
-    file_text = text.decode_text(data)
-    if file_text is None:
+def _decode_text(name: str, data: bytes) -> tuple[str, str]:
+    """Return the text of a file and its media type, which names an encoding that was guessed."""
+    decoded = text.read_text(data)
+    if decoded is None:
         raise FileRejected(
-            "Only texts, PDF files and images (PNG, JPEG, GIF, WebP) can be attached;"
+            "Only texts, PDF files and images (PNG, JPEG, GIF, WebP, HEIC, AVIF) can be attached;"
             " this is something else."
         )
-    return file_text
+    media_type = text.guess_media_type(name)
+    if decoded.guessed_encoding:
+        media_type += f"; charset={decoded.guessed_encoding}"
+    return decoded.text, media_type
+
+
+def _convert_photograph(name: str, data: bytes, owner_id: object) -> tuple[str, bytes]:
+    """Return the picture as providers take it, under a name that says what it is now."""
+    if not connection.in_atomic_block:
+        close_old_connections()
+    picture = photographs.make_fit(data, owner=owner_id)
+    extension = ".jpg" if picture.startswith(b"\xff\xd8") else ".png"
+    return f"{PurePosixPath(name).stem}{extension}", picture
 
 
 def _extract_pdf_text(data: bytes, owner_id: object) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 MAX_PAGES = 1_000
 MAX_CHARS = 10_000_000
+PAGE_END = "\f"
 CPU_SECONDS = 20
 MEMORY_BYTES = 1 << 30
 
@@ -51,7 +52,7 @@ def _write_pages(reader: Any, page_count: int) -> None:
         except Exception:  # noqa: BLE001 - one broken page
             text = ""
         total_chars += len(text)
-        _write_text(f"{text.strip()}\n\n")
+        _write_text(f"{text.strip()}\n{PAGE_END}\n")
 
 
 def _write_text(text: str) -> None:

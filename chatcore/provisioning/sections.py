@@ -114,7 +114,8 @@ class Section(ABC):
 
     def get_default(self, field_name: str) -> Any:
         """Return the value that a row has where nobody sets it."""
-        return self.model._meta.get_field(field_name).get_default()
+        field: Any = self.model._meta.get_field(field_name)
+        return field.get_default()
 
     @abstractmethod
     def deactivate(self, row: Any) -> None:

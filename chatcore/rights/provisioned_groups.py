@@ -48,7 +48,7 @@ class Groups(Section):
                 setattr(row, f"{KINDS[name]}_names", names)
         if before == self.describe_row(row):
             return False
-        if row.group.pk is None:
+        if row.group._state.adding:
             row.group.full_clean()
             row.group.save()
         row.save()

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_framework.test import APIClient
 
-from chatcore.files import images, pdf
+from chatcore.files import child_process, images, pdf
 from chatcore.files import text as file_text
 from chatcore.models import Attachment, Session
 from tests.support.attachment_requests import MB, say, upload
@@ -33,7 +33,7 @@ answering = pytest.mark.django_db(transaction=True)  # turns are answered in ano
         (b"\xef\xbb\xbfmarked", "text/plain", "marked"),
         ("Ünï".encode("utf-16"), "text/plain", "Ünï"),
         ("western text".encode("utf-16-be"), "text/plain", "western text"),
-        ("Größe: 3 €".encode("cp1252"), "text/plain", "Größe: 3 €"),
+        ("Größe: 3 €".encode("cp1252"), "text/plain; charset=windows-1252", "Größe: 3 €"),
         (b"\x1b[31mred\x1b[0m\r\nnext", "text/plain", "\x1b[31mred\x1b[0m\r\nnext"),
         (build_png(3, 2), "image/png", ""),
         (build_jpeg(3, 2), "image/jpeg", ""),
@@ -148,7 +148,7 @@ def test_the_text_of_a_pdf_is_read_page_by_page_as_far_as_there_is_time(
         "sys.stdout.flush()\nsignal.pause()\n"
     )
     monkeypatch.setattr(pdf, "_READER", slow)
-    monkeypatch.setattr(pdf, "SECONDS", 5.0)
+    monkeypatch.setattr(child_process, "SECONDS", 5.0)
     assert pdf.extract_text(b"%PDF-") == "page one"
 
 
@@ -233,7 +233,7 @@ def test_a_user_has_one_reader_of_pdf_files_and_others_have_the_other(
         wait_until(lambda: len(list(started.iterdir())) == 1)
         other = pool.submit(pdf.extract_text, b"%PDF-bob", owner=2)
         wait_until(lambda: len(list(started.iterdir())) == 2)
-        assert pdf._READER_SLOTS.acquire(blocking=False) is False
+        assert child_process.READER_SLOTS.acquire(blocking=False) is False
         writer = os.open(go, os.O_RDWR)
         assert other.result() == "%PDF-bob"
         assert [read.result() for read in first] == ["%PDF-alice"] * 3

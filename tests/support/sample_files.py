@@ -82,3 +82,14 @@ def build_pdf(text: str, *, password: str = "") -> bytes:
     data = BytesIO()
     writer.write(data)
     return data.getvalue()
+
+
+def build_book(pages: int, words: int) -> bytes:
+    """Build a PDF file of so many pages, each with so many words."""
+    writer = pypdf.PdfWriter()
+    page = pypdf.PdfReader(BytesIO(build_pdf("word " * words))).pages[0]
+    for _ in range(pages):
+        writer.add_page(page)
+    data = BytesIO()
+    writer.write(data)
+    return data.getvalue()

@@ -1,14 +1,18 @@
 """Files with a message in a real browser: chosen, dropped, pasted, refused, sent and shown."""
 
 import base64
+import re
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from playwright.sync_api import Page, expect
 
 from chatcore.models import Attachment, Session
 from models_registry.models import AiModel
 from tests.support.browsing import send_message
+from tests.support.sample_files import build_book
 from tests.support.scripted_model import ScriptedModel
 
 PIXEL = base64.b64decode(
@@ -152,3 +156,57 @@ def test_files_are_chosen_with_the_button_and_are_still_there_after_a_reload(
     expect(page.locator(".chip .file-name")).to_have_text(["two.txt"])
     send_message(page, "Only the second")
     expect(page.locator(".user .file-name")).to_have_text(["two.txt"])
+
+
+@pytest.mark.slow
+def test_a_chip_says_before_sending_what_the_model_will_read(
+    page: Page, model: AiModel, scripted: ScriptedModel, tmp_path: Path
+) -> None:
+    page.goto("/new/")
+    page.locator(".composer input[type=file]").set_input_files(
+        [  # type: ignore[arg-type]
+            {"name": "book.pdf", "mimeType": "application/pdf", "buffer": build_book(60, 200)},
+            {
+                "name": "table.csv",
+                "mimeType": "text/csv",
+                "buffer": "商品名,価格\nりんご,120\n東京都,みかん\n".encode("shift_jis"),
+            },
+        ]
+    )
+    chips = page.locator(".chip .file-size")
+    expect(chips.nth(0)).to_contain_text(re.compile(r"the model reads the first \d+ of 60 pages"))
+    expect(chips.nth(1)).to_contain_text("read as shift_jis, which is a guess")
+    send_message(page, "Well?")
+    expect(page.locator(".answer .prose").first).to_be_visible()
+    page.locator(".composer input[type=file]").set_input_files(
+        [{"name": "b.pdf", "mimeType": "application/pdf", "buffer": build_book(60, 200)}]  # type: ignore[arg-type]
+    )
+    expect(chips).to_contain_text("pages")
+    AiModel.objects.create(provider=model.provider, name="large", context_window_size=1_000_000)
+    page.reload()
+    expect(chips).to_contain_text("pages")
+
+
+@pytest.mark.slow
+def test_a_photograph_that_is_too_large_to_send_is_made_smaller_in_the_browser(
+    page: Page, session: Session
+) -> None:
+    noise = Image.effect_noise((5000, 4000), 90).convert("RGB")
+    data = BytesIO()
+    noise.save(data, "JPEG", quality=95)
+    assert len(data.getvalue()) > 10 * 1024 * 1024
+    page.goto(f"/c/{session.pk}/")
+    page.evaluate(
+        """async (text) => {
+            const { makePhotographFit } = await import("/static/chatcore/js/photographs.js");
+            const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+            const file = new File([bytes], "big.jpg", { type: "image/jpeg" });
+            window.fit = await makePhotographFit(file, 10 * 1024 * 1024);
+            const picture = await createImageBitmap(window.fit);
+            window.fitFacts = [window.fit.size, picture.width, window.fit.name];
+        }""",
+        base64.b64encode(data.getvalue()).decode(),
+    )
+    size, width, name = page.evaluate("window.fitFacts")
+    assert size < 10 * 1024 * 1024
+    assert (width, name) == (4096, "big.jpg")

@@ -32,8 +32,36 @@ class AttachmentSerializer(serializers.ModelSerializer[Attachment]):
         read_only_fields = fields
 
 
+class ExcerptSerializer(serializers.Serializer[Any]):
+    """The first part of a file that the model will read."""
+
+    unit = serializers.ChoiceField(choices=["page", "character"])
+    shown = serializers.IntegerField(help_text="0: nothing of it.")
+    total = serializers.IntegerField(
+        allow_null=True, help_text="Null: it has no text that can be read, as a scan."
+    )
+
+
+class UnsentFileSerializer(serializers.Serializer[Any]):
+    """A file before it is sent, and what the model will read of it."""
+
+    id = serializers.UUIDField(allow_null=True, help_text="Null: it was only looked at.")
+    name = serializers.CharField()
+    media_type = serializers.CharField(
+        help_text="With a `charset` where the encoding of a text had to be guessed."
+    )
+    size = serializers.IntegerField()
+    excerpt = ExcerptSerializer(allow_null=True, help_text="Null: the model reads all of it.")
+
+
+class UnsentFilesSerializer(serializers.Serializer[Any]):
+    """The files of a session that are not sent yet."""
+
+    results = UnsentFileSerializer(many=True)
+
+
 class UploadSerializer(serializers.Serializer[Any]):
-    """One file: a text, a PDF file, or an image (PNG, JPEG, GIF, WebP).
+    """One file: a text, a PDF file, or an image (PNG, JPEG, GIF, WebP, HEIC, AVIF).
 
     Its bytes decide which of these it is.
     """

@@ -5,7 +5,8 @@ import { loadItem, onItemChangedElsewhere, saveItem } from "./browser_storage.js
 import { buildPath } from "./paths.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
-import { uploadFile } from "./upload.js";
+import { makePhotographFit } from "./photographs.js";
+import { uploadFile, uploadForm } from "./upload.js";
 
 const MAX_BYTES = 10 * 1024 * 1024;
 const MAX_MESSAGE_BYTES = 256 * 1024;
@@ -37,8 +38,9 @@ export class Attachments {
     return this.#entries.map((entry) => entry.name);
   }
 
-  add(files) {
-    for (const file of files) {
+  async add(chosenFiles) {
+    for (const chosen of [...chosenFiles]) {
+      const file = await makePhotographFit(chosen, MAX_BYTES);
       if (file.size > MAX_BYTES) showSnackbar(getText("fileTooLarge", { name: file.name }));
       else if (this.#entries.length >= MAX_FILES)
         showSnackbar(getText("tooManyFiles", { count: MAX_FILES }));
@@ -51,7 +53,41 @@ export class Attachments {
         });
     }
     if (this.chat.session) for (const entry of this.#entries) this.#ensureUpload(entry);
+    else for (const entry of this.#entries) this.#inspect(entry);
     this.#onChange();
+  }
+
+  // Say on each chip what the model will read of its file, with the other files and this model.
+  async describe() {
+    if (!this.chat.session) {
+      for (const entry of this.#entries) {
+        delete entry.inspected;
+        this.#inspect(entry);
+      }
+      return;
+    }
+    if (!this.#entries.some((entry) => entry.id)) return;
+    const path = `sessions/${this.chat.session}/attachments`;
+    const { results } = await callApi("GET", path).catch(() => ({ results: [] }));
+    for (const facts of results) {
+      const entry = this.#entries.find(({ id }) => id === facts.id);
+      if (entry) showFacts(entry, facts);
+    }
+  }
+
+  // A file of a chat that does not exist yet is looked at only.
+  async #inspect(entry) {
+    if (entry.inspected || !entry.file || entry.type.startsWith("image/")) return;
+    entry.inspected = true;
+    const model = this.chat.model ? `?model=${encodeURIComponent(this.chat.model)}` : "";
+    try {
+      const facts = await uploadForm(`attachments/inspect${model}`, entry.file);
+      if (!entry.id) showFacts(entry, facts);
+    } catch (problem) {
+      if (problem.status !== 400) return;
+      entry.chip.dataset.failed = "";
+      entry.chip.querySelector(".file-size").textContent = problem.message;
+    }
   }
 
   // Upload all files and return their ids. Throw the problem of the first one that failed.
@@ -96,7 +132,7 @@ export class Attachments {
   #addEntry(entry) {
     const [chip] = this.chat.timeline.cloneTemplate("chip-template");
     chip.querySelector(".file-name").textContent = entry.name;
-    chip.querySelector(".file-size").textContent = formatSize(entry.size);
+    showFacts({ ...entry, chip }, { media_type: entry.type });
     if (/^image\/(png|jpeg|gif|webp)$/.test(entry.type)) showThumbnail(chip, entry);
     chip
       .querySelector("button")
@@ -128,6 +164,8 @@ export class Attachments {
       });
       entry.id = stored.id;
       entry.type = stored.media_type;
+      showFacts(entry, stored);
+      if (!stored.media_type.startsWith("image/")) this.describe();
     } catch (problem) {
       if (entry.abortController.signal.aborted) return;
       entry.problem = problem;
@@ -149,7 +187,9 @@ export class Attachments {
     entry.abortController?.abort();
     // The server deletes unused files after a day.
     if (entry.id)
-      callApi("DELETE", `attachments/${entry.id}`).catch((problem) => console.warn(problem));
+      callApi("DELETE", `attachments/${entry.id}`)
+        .then(() => this.describe()) // the others have more room
+        .catch((problem) => console.warn(problem));
     this.#onChange();
     this.composer.field.focus();
   }
@@ -207,6 +247,7 @@ export class Attachments {
   #restore() {
     for (const entry of loadItem("files", this.chat.session) ?? []) this.#addEntry(entry);
     this.list.hidden = !this.hasFiles;
+    this.describe();
     onItemChangedElsewhere("files", this.chat, (now, before) => {
       if (JSON.stringify(this.#storedFiles) !== JSON.stringify(before)) return;
       this.#clear();
@@ -221,6 +262,31 @@ function showThumbnail(chip, { id, file }) {
   image.src = id ? buildPath(`api/v1/attachments/${id}`) : URL.createObjectURL(file);
   if (!id) image.addEventListener("load", () => URL.revokeObjectURL(image.src), { once: true });
   chip.querySelector("svg").replaceWith(image);
+}
+
+// Show the size of a file, and what a person should know of it before it is sent.
+function showFacts({ chip, size }, { media_type = "", excerpt = null }) {
+  const [, charset = ""] = media_type.match(/; charset=(\S+)/) ?? [];
+  const facts = [
+    formatSize(size),
+    charset && getText("readAs", { encoding: charset }),
+    excerpt && describeExcerpt(excerpt),
+  ].filter(Boolean);
+  chip.querySelector(".file-size").textContent = facts.join(" · ");
+  chip.toggleAttribute("data-told", facts.length > 1);
+}
+
+function describeExcerpt({ unit, shown, total }) {
+  if (total === null) return getText("noTextToRead");
+  if (!shown) return getText("nothingIsRead");
+  const key = unit === "page" ? "firstPagesRead" : "firstPartRead";
+  const format = new Intl.NumberFormat(document.documentElement.lang);
+  const percent = new Intl.NumberFormat(document.documentElement.lang, { style: "percent" });
+  return getText(key, {
+    shown: format.format(shown),
+    total: format.format(total),
+    part: percent.format(shown / total),
+  });
 }
 
 function formatSize(bytes) {

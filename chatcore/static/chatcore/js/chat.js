@@ -214,7 +214,10 @@ class ChatStream extends HTMLElement {
   }
 
   async changeModel(model) {
-    if (!this.session) return this.meter.showEmpty(this.composer.contextWindow);
+    if (!this.session) {
+      this.composer.files.describe();
+      return this.meter.showEmpty(this.composer.contextWindow);
+    }
     this.#showSwitch("");
     this.longChatNote.hide(); // the switch says what it needs first
     try {
@@ -225,6 +228,7 @@ class ChatStream extends HTMLElement {
     } catch (problem) {
       showSnackbar(getText("failed", { why: problem.message }));
     }
+    this.composer.files.describe();
     this.meter.refresh();
   }
 

@@ -20,7 +20,7 @@ export function uploadForm(path, file, { progress = () => {}, signal } = {}) {
     );
     request.addEventListener("load", () => {
       const { status, response } = request;
-      if (status === 201) resolve(response);
+      if (status === 200 || status === 201) resolve(response);
       else reject(status === 401 ? reportSignedOut() : createProblem(status, response));
     });
     for (const name of ["error", "abort", "timeout"])
