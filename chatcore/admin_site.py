@@ -17,6 +17,7 @@ from django.utils.module_loading import import_string
 from django.utils.translation import gettext_lazy as _
 from unfold.sites import UnfoldAdminSite
 
+from chatcore.extension import get_extensions
 from chatcore.models.session import are_titles_hidden
 
 CONTENT_PERMISSION = "chatcore.view_content"
@@ -69,7 +70,7 @@ SIDEBAR: dict[str, dict[str, str]] = {
         "mfa": "",
         "knox": "",
     },
-    "costs": {"chatcore.budget": "savings", "chatcore.usagesum": "payments"},
+    "costs": {},
 }
 OTHER_SUBJECT = _("Plumbing")
 OTHER_ICON = "chevron_right"
@@ -117,6 +118,7 @@ class ChatcoreAdminSite(UnfoldAdminSite):
     def index(self, request: HttpRequest, extra_context: Any = None) -> TemplateResponse:
         """Show what happens today, in the cards that this person has rights for."""
         lists = [import_string(name) for name in settings.ADMIN_OVERVIEW]
+        lists += [extension.list_cards for extension in get_extensions()]
         cards = [card for list_cards in lists for card in list_cards(request)]
         return super().index(request, {"cards": cards, **(extra_context or {})})
 

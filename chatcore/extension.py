@@ -4,10 +4,10 @@ The core knows them by the list below and never by import. An app of another pro
 the same way. docs/apps.md says how one is written.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import UUID
 
 from django.apps import AppConfig, apps
@@ -15,9 +15,14 @@ from django.utils.module_loading import import_string
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
+    from django.http import HttpRequest
+    from django.utils.safestring import SafeString
 
     from chatcore.events.types import Event
+    from chatcore.spending.calls import CallEnd, Reservation
 
+Card = dict[str, Any]
+Place = Literal["settings", "chat_settings"]
 Rows = TypeVar("Rows", bound="QuerySet[Any, Any]")
 
 
@@ -40,6 +45,7 @@ class OptionalApp:
 # In the order in which they are installed and asked.
 OPTIONAL_APPS = (
     OptionalApp("holds", tables=("chatcore_hold",)),
+    OptionalApp("budgets", tables=("chatcore_budget", "chatcore_usagesum")),
     OptionalApp("webhooks", tables=("chatcore_webhookdelivery", "chatcore_webhook")),
 )
 
@@ -70,11 +76,30 @@ class Extension:
         """Say what keeps the accounts of these users from being deleted, a text for each."""
         return []
 
+    def check_call(self, user_id: Any) -> None:
+        """Raise CallRefused if the user may make no call of a language model now."""
+
+    def reserve_call(self, call: "Reservation", *, may_refuse: bool) -> None:
+        """Note a call that begins. Raises CallRefused, if it may."""
+
+    def settle_call(self, call: "Reservation", end: "CallEnd") -> None:
+        """Note a call that has ended, in the transaction that stores its answer."""
+
     def on_events(self, session_id: UUID, events: "Sequence[Event]") -> None:
         """Note events of a session that are stored in this transaction."""
 
     def list_chores(self) -> "Sequence[Chore]":
         """Return what goes on besides requests."""
+        return []
+
+    def list_cards(self, request: "HttpRequest") -> "Iterable[Card]":
+        """Return cards of the admin's first page (chatcore/admin/overview.py)."""
+        return []
+
+    def build_page_parts(
+        self, place: "Place", request: "HttpRequest", subject: Any
+    ) -> "list[SafeString]":
+        """Render what a page shows of the app; `subject` is a chat where the place is of one."""
         return []
 
     def find_reason_to_stay(self) -> str:
@@ -131,6 +156,17 @@ def exclude_kept(rows: Rows, owner: str) -> Rows:
     for kept_owners in list_kept_owners():
         rows = rows.exclude(**{f"{owner}__in": kept_owners})
     return rows
+
+
+def build_page_parts(
+    place: Place, request: "HttpRequest", subject: Any = None
+) -> "list[SafeString]":
+    """Return what apps show at a place of a page."""
+    return [
+        part
+        for extension in get_extensions()
+        for part in extension.build_page_parts(place, request, subject)
+    ]
 
 
 def list_keepers(user_ids: Sequence[Any]) -> list[str]:

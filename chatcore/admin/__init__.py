@@ -16,7 +16,6 @@ from chatcore.admin import (  # noqa: F401
     queue,
     responses,
     sessions,
-    spending,
     turns,
     users,
 )

@@ -1,4 +1,4 @@
-"""The numbers of the admin's first page: turns, failures, money, budgets. Each reads one day.
+"""The numbers of the admin's first page: turns and failures. Each reads one day.
 
 A card is a mapping: `title`, `value`, `link`, `warning`, `note` and `rows` of (label, value, link,
 share from 0 to 100 or None). `ADMIN_OVERVIEW` in the settings names the functions that list cards.
@@ -6,29 +6,22 @@ share from 0 to 100 or None). `ADMIN_OVERVIEW` in the settings names the functio
 
 import datetime
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import Any
 from urllib.parse import urlencode
 
-from django.conf import settings
 from django.db.models import Count, F
 from django.db.models.fields.json import KT
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from chatcore.context.compactor import get_compactor
-from chatcore.models import Budget, Turn
-from chatcore.spending import sums
-from chatcore.spending.budgets import read_states
+from chatcore.extension import Card
+from chatcore.models import Turn
 
-MONEY_DAYS = 14
 MAX_ROWS = 8
-MAX_BUDGETS = 100  # of these the states are read, those of groups and of everyone first
-Card = dict[str, Any]
 
 
 def list_cards(request: HttpRequest) -> Iterator[Card]:
@@ -40,10 +33,6 @@ def list_cards(request: HttpRequest) -> Iterator[Card]:
         yield _count_failures_of_providers()
     if user.has_perm("compaction.view_compactionrun"):
         yield from _measure_queue()
-    if user.has_perm("chatcore.view_usagesum"):
-        yield _sum_money()
-    if user.has_perm("chatcore.view_budget"):
-        yield _list_budgets()
 
 
 def build_link(page: str, **query: Any) -> str:
@@ -132,50 +121,4 @@ def _measure_queue() -> Iterator[Card]:
             (_("Workers alive"), f"{load.workers:,}", "", None),
         ],
         "warning": "" if load.workers else _("No worker lives: nothing is compacted."),
-    }
-
-
-def _sum_money() -> Card:
-    today = timezone.now().date()
-    start = today - datetime.timedelta(days=MONEY_DAYS - 1)
-    totals = {total.key: total for total in sums.add_up_by(sums.select_usage(start=start), "day")}
-    largest = max((total.cost for total in totals.values()), default=Decimal(0)) or Decimal(1)
-    currency = settings.CHATCORE["CURRENCY"]
-    rows = []
-    for age in range(MONEY_DAYS):
-        day = today - datetime.timedelta(days=age)
-        cost = totals[day].cost if day in totals else Decimal(0)
-        link = build_link("chatcore_usagesum", day__gte=day, day__lt=day + datetime.timedelta(1))
-        label = date_format(day, "SHORT_DATE_FORMAT")
-        rows.append((label, f"{cost:,.2f}", link, int(cost * 100 / largest)))
-    call_count = sum(total.unpriced_calls for total in totals.values())
-    warning = _("Calls without a price: %(count)d") % {"count": call_count} if call_count else ""
-    return {
-        "title": _("Money by day (UTC)"),
-        "value": f"{totals[today].cost if today in totals else 0:,.2f} {currency}",
-        "link": build_link("chatcore_usagesum"),
-        "rows": rows,
-        "warning": warning,
-    }
-
-
-def _list_budgets() -> Card:
-    budgets = Budget.objects.filter(is_active=True).select_related("user", "group")
-    states = read_states(budgets.order_by(F("user").asc(nulls_first=True), "pk")[:MAX_BUDGETS])
-    warnings = sorted(
-        (state for state in states if state.is_almost_spent), key=lambda state: -state.percent
-    )
-    return {
-        "title": _("Budgets near their limit"),
-        "value": f"{len(warnings):,}",
-        "link": build_link("chatcore_budget"),
-        "rows": [
-            (
-                str(state.budget),
-                f"{state.percent} %",
-                reverse("admin:chatcore_budget_change", args=[state.budget.pk]),
-                state.percent,
-            )
-            for state in warnings[:MAX_ROWS]
-        ],
     }

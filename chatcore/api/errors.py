@@ -15,13 +15,11 @@ from chatcore.rest.commits import NOTHING_STORED
 from chatcore.rest.problems import InvalidFieldError, Problem, TooLargeProblem
 from chatcore.rights.models import ModelNotAllowed
 from chatcore.sessions import drafts
-from chatcore.spending.budgets import BudgetSpent
 from chatcore.transfer import importer, reader
 from chatcore.turns import approvals, capacity, client_tools, leases, service, versions
 
 # The status and the `type` of errors whose text is the whole problem.
 PLAIN_PROBLEMS: dict[type[Exception], tuple[int, str]] = {
-    BudgetSpent: (429, "budget_spent"),
     drafts.DraftLost: (503, "writing_interrupted"),
     output_store.StoreFull: (STORAGE_FULL.status, STORAGE_FULL.type),
     ModelNotAllowed: (403, "model_not_allowed"),

@@ -20,7 +20,6 @@ from chatcore.api import (
     tokens,
     transfer,
     turns,
-    usage,
     versions,
 )
 from chatcore.api.projects import views as projects
@@ -73,7 +72,6 @@ ROUTES = {
     "v1/models": models.AiModelListView,
     "v1/setup": setup.SetupView,
     "v1/setup/providers/<slug:name>/test": setup.ProviderTestView,
-    "v1/usage": usage.UsageView,
     "v1/tokens": tokens.TokenListView,
     "v1/tokens/<str:token_id>": tokens.TokenDetailView,
 }

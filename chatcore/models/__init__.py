@@ -30,7 +30,6 @@ from chatcore.models.sent_request import SentRequest, SentText
 from chatcore.models.session import Session, SessionQuerySet
 from chatcore.models.setup_entry import SetupEntry
 from chatcore.models.share import Share
-from chatcore.models.spending import Budget, UsageSum
 from chatcore.models.token_name import TokenName
 from chatcore.models.turn import Turn
 
@@ -40,7 +39,6 @@ __all__ = [
     "MAX_TOOL_NAME",
     "Attachment",
     "AuditEntry",
-    "Budget",
     "ContextEdit",
     "ContextRevision",
     "GroupRights",
@@ -69,5 +67,4 @@ __all__ = [
     "TokenName",
     "ToolApproval",
     "Turn",
-    "UsageSum",
 ]

@@ -1,7 +1,7 @@
-"""Reserve what a call of a model may cost when it begins, and settle that at its end.
+"""Tell apps of each call of a language model when it begins and when it ends, with its cost.
 
-So a budget sees every call: those that run now, those whose client has left, and those of a process
-that died, whose reservation stays.
+An app sees every call: those that run now, those whose client has left, and those of a process that
+died, which never end.
 """
 
 import datetime
@@ -11,29 +11,50 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, models, transaction
 from django.utils import timezone
 
 from chatcore.context.compactor import get_compactor
-from chatcore.models.spending import NO_SESSION
+from chatcore.extension import Refusal, get_extensions
+from chatcore.metrics.counts import count_cost
+from chatcore.models import Turn
 from chatcore.providers.base import Request, StreamEnd, StreamPart, Usage
 from chatcore.providers.errors import ProviderError, ProviderTimeout
-from chatcore.sessions.token_estimate import estimate_tokens
-from chatcore.spending import budgets, records
-from chatcore.spending.records import NO_EXTRAS, CallExtras
+from chatcore.rest.commits import NOTHING_STORED
 from models_registry.models import AiModel
-from models_registry.prices import TokenUse, find_prices
+from models_registry.prices import Prices, TokenUse, find_prices
 
 logger = logging.getLogger(__name__)
 
+NO_SESSION = UUID(int=0)
 UNKNOWN_OUTPUT_TOKENS = 4_096  # of an answer that neither its request nor its model bounds
+
+
+class Purpose(models.TextChoices):
+    """What a call is for."""
+
+    ANSWER = "answer"
+    SUMMARY = "summary"
+    TITLE = "title"  # of a chat
+    PASSED_ON = "passed_on", "passed on"  # embeddings and completions of another protocol
+
+
+class CallRefused(Refusal):
+    """A user may make no call now; the text is for the user, `reason` is its first part."""
+
+    status = 429
+
+    def __init__(self, reason: str, *, retry_after: int) -> None:
+        super().__init__(f"{reason} {NOTHING_STORED}")
+        self.reason = reason
+        self.retry_after = retry_after
 
 
 @dataclass(kw_only=True)
 class Reservation:
     """A call that has begun: whose it is, the tokens that it may take, and what is held for it.
 
-    `output_chars` and `usage` grow while the answer comes.
+    `units` are what an app holds. `output_chars` and `usage` grow while the answer comes.
     """
 
     owner_id: Any
@@ -55,6 +76,19 @@ class Reservation:
             self.output_chars += len(part.text)
 
 
+@dataclass(frozen=True, kw_only=True)
+class CallEnd:
+    """How a call has ended.
+
+    Without a usage nobody has counted its tokens. `is_free`: the provider refused it before its
+    first word. `turn` is that of a whole answer.
+    """
+
+    usage: Usage | None = None
+    is_free: bool = False
+    turn: Turn | None = None
+
+
 def expect_use(model: AiModel, request: Request, *, tokens: int | None = None) -> TokenUse:
     """Return the most tokens that a request may take; none for a model without a price.
 
@@ -72,6 +106,12 @@ def bound_output(model: AiModel, max_tokens: int | None) -> int:
     return max_tokens or model.max_output_tokens or UNKNOWN_OUTPUT_TOKENS
 
 
+def check_call(user_id: Any) -> None:
+    """Raise CallRefused if the user may make no call now."""
+    for extension in get_extensions():
+        extension.check_call(user_id)
+
+
 def reserve_call(
     owner_id: Any,
     model: AiModel,
@@ -81,11 +121,9 @@ def reserve_call(
     session_id: UUID = NO_SESSION,
     may_refuse: bool = True,
 ) -> Reservation:
-    """Hold what the call may cost, where a budget of the owner's counts it.
+    """Tell apps that a call begins.
 
-    Raises BudgetSpent if nothing is left of one, unless the call belongs to work that has begun.
-    Whoever holds a budget's row is alone here, so of many calls at once only those are let in that
-    begin with something left. Without budgets nothing is written and nobody waits.
+    Raises CallRefused where one of them refuses it, unless it belongs to work that has begun.
     """
     reservation = Reservation(
         owner_id=owner_id,
@@ -95,43 +133,39 @@ def reserve_call(
         expected=expected,
         day=timezone.now().date(),
     )
-    owner_budgets = budgets.select_budgets(owner_id)
-    if budgets.has_budgets() and owner_budgets.exists():
-        with transaction.atomic():
-            locked_budgets = owner_budgets.select_for_update(of=("self",), no_key=True)
-            states = budgets.read_states(locked_budgets)
-            if may_refuse:
-                budgets.refuse_spent(states)
-            reservation.units = records.estimate_units(model, expected)
-            _move_estimate(reservation, reservation.units)
+    for extension in get_extensions():
+        extension.reserve_call(reservation, may_refuse=may_refuse)
     return reservation
 
 
 def settle_call(
-    reservation: Reservation, usage: Usage | None, *, extras: CallExtras = NO_EXTRAS
+    reservation: Reservation, usage: Usage | None, *, turn: Turn | None = None
 ) -> Decimal | None:
-    """Record a call that has ended in place of its reservation; return its cost, None if unknown.
+    """Tell apps that a call has ended; return its cost, None if it is unknown.
 
-    Where nobody counted its tokens, an estimate is kept of what was sent and of what has come.
-    Inside a transaction the record stands or falls with it.
+    Inside a transaction what they record stands or falls with it.
     """
-    kept_units = 0
-    if usage is None:
-        output_tokens = estimate_tokens(reservation.output_chars)
-        use = TokenUse(input=reservation.expected.input, output=output_tokens)
-        kept_units = records.estimate_units(reservation.model, use)
-    cost = records.record_call(
-        reservation.owner_id,
-        reservation.model,
-        reservation.purpose,
-        usage,
-        session_id=reservation.session_id,
-        day=reservation.day,
-        extras=extras,
-        estimated_units=kept_units - reservation.units,
-    )
+    _tell_end(reservation, CallEnd(usage=usage, turn=turn))
     transaction.on_commit(lambda: setattr(reservation, "is_settled", True))
+    if usage is None:
+        return None
+    use, prices = read_use(reservation, usage)
+    cost = prices.compute_cost(use) if prices else None
+    if cost:
+        amount, names = float(cost), (str(reservation.model), str(reservation.purpose))
+        transaction.on_commit(lambda: count_cost(*names, amount))
     return cost
+
+
+def read_use(reservation: Reservation, usage: Usage) -> tuple[TokenUse, Prices | None]:
+    """Return the tokens that a call took, and its model's prices for as many."""
+    use = TokenUse(
+        input=usage.input,
+        output=usage.output,
+        cache_read=usage.cache_read or 0,
+        cache_write=usage.cache_write or 0,
+    )
+    return use, find_prices(reservation.model, use.input)
 
 
 def end_call(reservation: Reservation, error: BaseException | None = None) -> None:
@@ -145,7 +179,7 @@ def end_call(reservation: Reservation, error: BaseException | None = None) -> No
     is_refused = isinstance(error, ProviderError) and not isinstance(error, ProviderTimeout)
     try:
         if is_refused and not reservation.output_chars and reservation.usage is None:
-            _move_estimate(reservation, -reservation.units)
+            _tell_end(reservation, CallEnd(is_free=True))
             reservation.is_settled = True
         else:
             settle_call(reservation, reservation.usage)
@@ -153,13 +187,6 @@ def end_call(reservation: Reservation, error: BaseException | None = None) -> No
         logger.warning("the usage of %s was not stored", reservation.model, exc_info=True)
 
 
-def _move_estimate(reservation: Reservation, units: int) -> None:
-    if units:
-        records.add_estimate(
-            reservation.owner_id,
-            reservation.model,
-            reservation.purpose,
-            session_id=reservation.session_id,
-            day=reservation.day,
-            units=units,
-        )
+def _tell_end(reservation: Reservation, end: CallEnd) -> None:
+    for extension in get_extensions():
+        extension.settle_call(reservation, end)

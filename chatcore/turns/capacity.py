@@ -15,7 +15,7 @@ from chatcore.databases.literals import Literal
 from chatcore.metrics import counts
 from chatcore.models import Session, Turn
 from chatcore.slots import ProcessFull, Slot, Slots, UserFull
-from chatcore.spending.budgets import require_budget
+from chatcore.spending.calls import check_call
 from chatcore.turns.runner import turn_runner
 
 RETRY_SECONDS = 5  # after which a place may be free; many answers take about as long
@@ -79,7 +79,7 @@ def count_answers() -> int:
 def take_slot(user_id: Any) -> Slot:
     """Take a place for an answer that is no turn, until the place is released.
 
-    Raises ProcessOverloaded, ProcessStopping, TooManyTurnsAtOnce and BudgetSpent.
+    Raises ProcessOverloaded, ProcessStopping, TooManyTurnsAtOnce and CallRefused.
     """
     try:
         return _take_slot(user_id)
@@ -89,7 +89,7 @@ def take_slot(user_id: Any) -> Slot:
 
 
 def _take_slot(user_id: Any) -> Slot:
-    require_budget(user_id)
+    check_call(user_id)
     user_limit = settings.CHATCORE["TURNS_AT_ONCE_PER_USER"]
     try:
         slot = _slots.take(

@@ -18,7 +18,7 @@ from chatcore.context.compactor import FittedRequest
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType
 from chatcore.metrics import counts
-from chatcore.models import Message, Session, Turn, UsageSum
+from chatcore.models import Message, Session, Turn
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import Connection, Request, StreamEnd, ToolCall
 from chatcore.providers.errors import (
@@ -31,8 +31,14 @@ from chatcore.providers.errors import (
 )
 from chatcore.rights.models import require_model
 from chatcore.signals import response_completed
-from chatcore.spending.budgets import BudgetSpent
-from chatcore.spending.calls import Reservation, end_call, expect_use, reserve_call
+from chatcore.spending.calls import (
+    CallRefused,
+    Purpose,
+    Reservation,
+    end_call,
+    expect_use,
+    reserve_call,
+)
 from chatcore.threads import PREPARATION, TOOLS
 from chatcore.tools import output as tool_output
 from chatcore.tools import registry as tool_registry
@@ -82,7 +88,7 @@ class TurnWork:
     turn_id: UUID
     recorder: AnswerRecorder | None = None
     overflow_tries: OverflowTries = field(default_factory=OverflowTries)
-    has_begun: bool = False  # from then on no budget refuses what belongs to this turn
+    has_begun: bool = False  # from then on nothing refuses what belongs to this turn
     began_at: float = field(default_factory=time.monotonic)
     is_first_token_counted: bool = False
 
@@ -131,10 +137,10 @@ async def _work_on_turn(
             await _close(work, lifecycle.close_cancelled_turn)
         except (TurnLost, Turn.DoesNotExist, Session.DoesNotExist):
             logger.warning("turn %s was closed elsewhere, or deleted with its session", turn_id)
-        except BudgetSpent as error:
+        except CallRefused as error:
             detail = f"{error.reason} Your message is kept."
             problem = lifecycle.build_problem(
-                "budget_spent", detail, status=429, retry_after=error.retry_after
+                error.type, detail, status=error.status, retry_after=error.retry_after
             )
             await _close(work, lifecycle.close_failed_turn, problem)
         except ProviderError as error:
@@ -290,7 +296,7 @@ def _reserve_call(turn: Turn, fitted_request: FittedRequest, *, may_refuse: bool
     return reserve_call(
         turn.session.owner_id,
         model,
-        UsageSum.Purpose.ANSWER,
+        Purpose.ANSWER,
         expect_use(model, fitted_request.request, tokens=fitted_request.tokens),
         session_id=turn.session_id,
         may_refuse=may_refuse,

@@ -24,7 +24,6 @@ from chatcore.models import Message, Turn
 from chatcore.providers.base import ReasoningDelta, Request, StreamEnd, TextDelta, Usage
 from chatcore.sessions.truncation import clean_text
 from chatcore.spending.calls import Reservation, settle_call
-from chatcore.spending.records import describe_answer
 from chatcore.threads import give_back_connection
 from chatcore.turns import reported_counts
 from chatcore.turns.delta_writer import delta_writer
@@ -269,7 +268,7 @@ class AnswerRecorder:
             for call in completion.tool_calls
         ]
         usage = completion.usage
-        cost = settle_call(self.call, usage, extras=describe_answer(self.turn))
+        cost = settle_call(self.call, usage, turn=self.turn)
         if usage and not self._may_believe(usage):
             usage = None
         return self._close_message(

@@ -22,6 +22,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from django_htmx.http import HttpResponseClientRefresh
 
 from chatcore.accounts import audit, devices, tokens
+from chatcore.extension import build_page_parts
 from chatcore.rest.scopes import ALL
 from chatcore.rights.models import select_models
 from chatcore.web import mcp_servers, providers, sign_in
@@ -29,7 +30,6 @@ from chatcore.web.chat import use_local_time
 from chatcore.web.chat_list import load_sidebar
 from chatcore.web.copies import shares
 from chatcore.web.forms import DefaultModelForm, LanguageForm, TokenForm
-from chatcore.web.usage import build_month_context
 
 LANGUAGE_COOKIE_SECONDS = 365 * 24 * 3600
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -106,10 +106,10 @@ def show_settings(request: HttpRequest) -> HttpResponse:
         "models": select_models(request.user.pk).list_usable(),
         "default": select_models(request.user.pk).find_default(),
         "chats": load_sidebar(request.user),
+        "parts": build_page_parts("settings", request),
         "languages": [get_language_info(code) for code, _name in project.LANGUAGES],
         "chosen_language": request.COOKIES.get(project.LANGUAGE_COOKIE_NAME, ""),
     }
-    context |= build_month_context(request.user)
     if request.user.has_perm(providers.PERMISSION):
         context["providers"] = providers.list_providers()
         context["may_add_providers"] = request.user.has_perms(providers.ADD_PERMISSIONS)

@@ -10,12 +10,12 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from chatcore.context.compactor import get_compactor
+from chatcore.extension import build_page_parts
 from chatcore.models import Session
 from chatcore.rights.models import select_models
 from chatcore.rights.policies import select_policies
 from chatcore.web.chat import get_own_chat
 from chatcore.web.tool_choice import list_tool_groups
-from chatcore.web.usage import add_up_chat
 
 
 @login_required
@@ -26,12 +26,12 @@ def show_chat_settings(request: HttpRequest, pk: UUID | None = None) -> HttpResp
         session = get_own_chat(request, pk)
     else:
         session = Session(model=select_models(request.user.pk).find_default())
-    return render(
-        request,
-        "chatcore/_chat_settings.html",
-        {"stored": pk, "chat": session, "usage": add_up_chat(session)}
-        | _build_form_context(request, session),
-    )
+    context = _build_form_context(request, session) | {
+        "stored": pk,
+        "chat": session,
+        "parts": build_page_parts("chat_settings", request, session),
+    }
+    return render(request, "chatcore/_chat_settings.html", context)
 
 
 def _build_form_context(request: HttpRequest, session: Session) -> dict[str, Any]:

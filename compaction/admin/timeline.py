@@ -19,7 +19,7 @@ from django.utils.safestring import SafeString
 
 from chatcore.context import revisions
 from chatcore.sessions import changes
-from chatcore.spending.budgets import BudgetSpent
+from chatcore.spending.calls import CallRefused
 from compaction import policies
 from compaction.admin.chart import draw_sizes
 from compaction.admin.differences import render_difference
@@ -43,7 +43,7 @@ REFUSALS = (
     session_context.NoSuchSession,
     queue.RunConflict,
     allowance.TooManyRuns,
-    BudgetSpent,
+    CallRefused,
     policies.UnknownPolicy,
     PolicyError,
     history.NothingToMove,

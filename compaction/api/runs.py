@@ -21,7 +21,6 @@ from chatcore.rest.fields import (
 )
 from chatcore.rest.problems import InvalidFieldError, Problem
 from chatcore.rights.policies import select_policies
-from chatcore.spending.budgets import BudgetSpent
 from compaction import policies
 from compaction.api.session_scope import SessionScopedView, get_owned_session_id
 from compaction.core.knobs import PolicyError
@@ -173,7 +172,7 @@ class CompactView(SessionScopedView):
                 description="A run with other options is open; `detail` names it."
             ),
             429: OpenApiResponse(
-                description="Too many by hand in the last minute, or a spent budget."
+                description="Too many by hand in the last minute, or no call is allowed now."
             ),
         },
     )
@@ -200,8 +199,6 @@ class CompactView(SessionScopedView):
             raise Problem(
                 429, "too_many_compactions", str(error), retry_after=error.retry_after
             ) from None
-        except BudgetSpent as error:
-            raise Problem(429, "budget_spent", str(error), retry_after=error.retry_after) from None
         start_run = engine.compact_now if should_wait else engine.request_run
         run = _call_engine(start_run, session_id, trigger=Trigger.MANUAL, **options)
         return Response(RunSerializer(run).data, status=202 if run.status in OPEN_STATUSES else 200)

@@ -4,7 +4,7 @@ from math import ceil
 from uuid import UUID
 
 from chatcore.models import Session
-from chatcore.spending.budgets import require_budget
+from chatcore.spending.calls import check_call
 
 
 class TooManyRuns(Exception):
@@ -18,11 +18,11 @@ class TooManyRuns(Exception):
 def use_allowance(session_id: UUID, *, user_pk: object = None) -> None:
     """Count a run by hand, of this user or else of the session's owner.
 
-    Raises TooManyRuns, and BudgetSpent if the owner may spend nothing more; then none is counted.
+    Raises TooManyRuns, and CallRefused if the owner may spend nothing more; then none is counted.
     """
     owners = Session.objects.filter(pk=session_id).values_list("owner_id", flat=True)
     owner_pk = owners.first()
-    require_budget(owner_pk)
+    check_call(owner_pk)
     # Imported here: a worker counts none, and need not load what REST needs.
     from chatcore.rest.turn_rate import count_compaction
 

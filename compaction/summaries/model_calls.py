@@ -17,7 +17,7 @@ from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
 from chatcore.context import builder
-from chatcore.models import Message, Session, UsageSum
+from chatcore.models import Message, Session
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta
 from chatcore.providers.connections import build_connection, choose_effort
@@ -30,6 +30,7 @@ from chatcore.providers.errors import (
 )
 from chatcore.rights.models import select_models
 from chatcore.spending.calls import (
+    Purpose,
     Reservation,
     end_call,
     expect_use,
@@ -271,13 +272,13 @@ def _build_request_hook(connection: Connection, prompt: Prompt) -> Callable[[byt
 
 
 def _reserve_call(session_id: UUID, model: AiModel, request: Request) -> Reservation:
-    """Hold what the call may cost of the owner's budgets, which do not refuse a summary."""
+    """Hold what the call may cost; no app refuses a summary."""
     owner_ids = Session.objects.filter(pk=session_id).values_list("owner_id", flat=True)
     return store_patiently(
         lambda: reserve_call(
             owner_ids.first(),
             model,
-            UsageSum.Purpose.SUMMARY,
+            Purpose.SUMMARY,
             expect_use(model, request),
             session_id=session_id,
             may_refuse=False,

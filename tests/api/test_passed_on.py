@@ -8,7 +8,7 @@ import openai
 import pytest
 from openai import OpenAI
 
-from chatcore.models import UsageSum
+from chatcore.contrib.budgets.models import UsageSum
 from models_registry.models import AiModel, Provider
 from tests.support.anthropic_client import speak_anthropic
 from tests.support.openai_client import MODEL, client

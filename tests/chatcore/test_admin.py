@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from chatcore.admin.sessions import SessionAdmin
 from chatcore.context import revisions
-from chatcore.models import Attachment, Budget, Message, Session, Turn, UsageSum
-from chatcore.models.spending import COST_UNIT
+from chatcore.contrib.budgets.models import COST_UNIT, Budget, UsageSum
+from chatcore.models import Attachment, Message, Session, Turn
 from chatcore.turns.messages import append_message
 from models_registry.models import AiModel, Provider
 from tests.support.model_rows import make_row

@@ -12,7 +12,8 @@ from django.urls import reverse
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chatcore.models import Budget, Message, Session, UsageSum
+from chatcore.contrib.budgets.models import Budget, UsageSum
+from chatcore.models import Message, Session
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
 from tests.support.client_tool_requests import address, ask, bring

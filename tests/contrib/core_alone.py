@@ -28,7 +28,11 @@ from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 # What nobody reads where the app is absent.
-WORDS = {"holds": r"legal hold", "webhooks": r"webhook"}
+WORDS = {
+    "holds": r"legal hold",
+    "budgets": r"(?<!token )(?<!context )(?<!context_)\bbudget",
+    "webhooks": r"webhook",
+}
 
 
 def find_words(text: str) -> list[str]:

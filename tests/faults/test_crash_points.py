@@ -45,7 +45,9 @@ SUMMARIZE = (
     "compaction.runs.lifecycle.announce_start",
     "compaction.summaries.accounting._store_once",
 )
-COUNT_COST = "chatcore.spending.records._add_to_sum"  # of a summary, or an answer that was stopped
+COUNT_COST = (
+    "chatcore.contrib.budgets.records._add_to_sum"  # of a summary, or an answer that was stopped
+)
 INSTALL = "compaction.runs.lifecycle.apply_run"
 # Made by a clock: a summary that is soon written reports nothing of its progress.
 TIMED_POINTS = {"compaction.runs.progress.RunProgress.report"}

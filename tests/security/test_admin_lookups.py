@@ -81,7 +81,7 @@ def test_an_odd_lookup_is_a_bad_request(admin_client: Client, page: str, query: 
     ("page", "query"),
     [
         ("chatcore_turn", "status__exact=failed&started_at__gte=2026-01-01T00:00Z"),
-        ("chatcore_usagesum", "day__gte=2026-01-01&day__lt=2026-02-01"),
+        ("budgets_usagesum", "day__gte=2026-01-01&day__lt=2026-02-01"),
         ("compaction_compactionrun", "status__exact=queued&wrong=any"),
         ("chatcore_message", "seq__lt=3"),
         ("models_registry_aimodel", "provider__id__exact=1"),

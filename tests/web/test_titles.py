@@ -12,7 +12,8 @@ from django.test import Client
 from playwright.sync_api import Page, expect
 from rest_framework.test import APIClient
 
-from chatcore.models import Budget, Session, UsageSum
+from chatcore.contrib.budgets.models import Budget, UsageSum
+from chatcore.models import Session
 from chatcore.web.titles import prompt, writing
 from models_registry.models import AiModel, Provider
 from tests.support.browsing import send_message, store_exchange

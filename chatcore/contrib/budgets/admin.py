@@ -8,13 +8,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from chatcore.admin.base import ChatcoreAdmin, ReadOnlyAdmin, find_people
-from chatcore.models import Budget, UsageSum
-from chatcore.models.spending import COST_UNIT
-from chatcore.spending.budgets import read_states
+from chatcore.contrib.budgets.limits import read_states
+from chatcore.contrib.budgets.models import COST_UNIT, Budget, UsageSum
 
 
 @admin.register(UsageSum)
 class UsageSumAdmin(ReadOnlyAdmin):
+    sidebar = ("costs", "payments")
     list_display = (
         "day",
         "owner",
@@ -56,6 +56,7 @@ class UsageSumAdmin(ReadOnlyAdmin):
 
 @admin.register(Budget)
 class BudgetAdmin(ChatcoreAdmin):
+    sidebar = ("costs", "savings")
     list_display = ("__str__", "period", "amount", "show_spent", "warning_percent", "is_active")
     list_filter = ("period", "is_active")
     list_select_related = ("user", "group")

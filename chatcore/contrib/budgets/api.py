@@ -11,11 +11,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chatcore.models.spending import NO_SESSION, Budget
+from chatcore.contrib.budgets import limits, sums
+from chatcore.contrib.budgets.models import Budget
 from chatcore.rest.problems import InvalidFieldError
-from chatcore.spending import budgets, sums
+from chatcore.spending.calls import NO_SESSION
 
-RIGHT = "chatcore.view_everyones_usage"
+RIGHT = "budgets.view_everyones_usage"
 EVERYONE = "*"
 
 DATE = {"type": "string", "format": "date"}
@@ -115,7 +116,7 @@ class UsageView(APIView):
             "currency": settings.CHATCORE["CURRENCY"],
             "total": sums.add_up(rows),
             "rows": totals,
-            "budgets": budgets.list_budgets(owner_id or request.user.pk),
+            "budgets": limits.list_budgets(owner_id or request.user.pk),
         }
         return Response(UsageSerializer(body, context={"titles": titles}).data)
 

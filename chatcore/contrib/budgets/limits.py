@@ -8,27 +8,25 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import Group
+from django.db import transaction
 from django.db.models import Q, QuerySet, Sum
 from django.utils import timezone
 
-from chatcore.models import Budget, UsageSum
-from chatcore.models.spending import COST_UNIT
-from chatcore.rest.commits import NOTHING_STORED
+from chatcore.contrib.budgets import records
+from chatcore.contrib.budgets.models import COST_UNIT, Budget, UsageSum
+from chatcore.spending.calls import CallRefused, Reservation
 
 CENT = Decimal("0.01")
 ESTIMATE_SECONDS = 30  # after which an answer that holds a part of a budget may have ended
 
 
-class BudgetSpent(Exception):
-    """A budget of the user is spent; the text is for the user, `reason` is its first part.
+class BudgetSpent(CallRefused):
+    """A budget of the user is spent.
 
     `retry_after` is in seconds, until its next period begins or an answer may have ended.
     """
 
-    def __init__(self, reason: str, *, retry_after: int) -> None:
-        super().__init__(f"{reason} {NOTHING_STORED}")
-        self.reason = reason
-        self.retry_after = retry_after
+    type = "budget_spent"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +89,23 @@ class BudgetState:
 def require_budget(user_id: Any) -> None:
     """Raise BudgetSpent if a budget of the user, of a group of theirs, or of everyone is spent."""
     refuse_spent(list_budgets(user_id))
+
+
+def reserve_call(call: Reservation, *, may_refuse: bool) -> None:
+    """Hold what the call may cost, where a budget of the owner's counts it.
+
+    Raises BudgetSpent if nothing is left of one. Whoever holds a budget's row is alone here, so of
+    many calls at once only those are let in that begin with something left. Without budgets nothing
+    is written and nobody waits.
+    """
+    owner_budgets = select_budgets(call.owner_id)
+    if has_budgets() and owner_budgets.exists():
+        with transaction.atomic():
+            states = read_states(owner_budgets.select_for_update(of=("self",), no_key=True))
+            if may_refuse:
+                refuse_spent(states)
+            call.units = records.estimate_units(call.model, call.expected)
+            records.move_estimate(call, call.units)
 
 
 def refuse_spent(states: Iterable[BudgetState]) -> None:

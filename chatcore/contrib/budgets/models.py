@@ -1,7 +1,6 @@
 """What calls of language models used and cost, and how much they may cost."""
 
 from decimal import Decimal
-from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import Group
@@ -10,8 +9,9 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 
+from chatcore.spending.calls import NO_SESSION, Purpose
+
 COST_UNIT = Decimal("1e-12")  # the smallest cost: a millionth of a price's last digit
-NO_SESSION = UUID(int=0)
 
 
 class UsageSum(models.Model):
@@ -21,12 +21,6 @@ class UsageSum(models.Model):
     NO_SESSION for calls without a session. Costs are whole numbers of COST_UNIT, because SQLite
     adds decimals as floating point numbers.
     """
-
-    class Purpose(models.TextChoices):
-        ANSWER = "answer"
-        SUMMARY = "summary"
-        TITLE = "title"  # of a chat
-        PASSED_ON = "passed_on", "passed on"  # embeddings and completions of another protocol
 
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -68,6 +62,7 @@ class UsageSum(models.Model):
     )
 
     class Meta:
+        db_table = "chatcore_usagesum"
         verbose_name = "usage"
         verbose_name_plural = "usage"
         permissions = [("view_everyones_usage", "Can see what everyone used and spent over REST")]
@@ -121,6 +116,7 @@ class Budget(models.Model):
     is_active = models.BooleanField(default=True)
 
     class Meta:
+        db_table = "chatcore_budget"
         constraints = [
             models.CheckConstraint(
                 condition=Q(user=None) | Q(group=None), name="budget_of_a_user_or_a_group"

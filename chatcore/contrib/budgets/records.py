@@ -1,6 +1,5 @@
 """Record what a call of a language model used and cost, when it ends."""
 
-import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -8,18 +7,17 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import connection
 from django.db.models import Sum
 
 from chatcore.context import recalled
-from chatcore.metrics.counts import count_cost
-from chatcore.models import Message, Session, Turn, UsageSum
-from chatcore.models.spending import COST_UNIT
-from chatcore.providers.base import Usage
+from chatcore.contrib.budgets.models import COST_UNIT, UsageSum
+from chatcore.models import Message, Session, Turn
 from chatcore.sessions.token_estimate import estimate_tokens
+from chatcore.spending.calls import CallEnd, Reservation, read_use
 from chatcore.statements import adapt_uuid
 from models_registry.models import AiModel
-from models_registry.prices import Prices, TokenUse, compute_cost, find_prices
+from models_registry.prices import Prices, TokenUse, compute_cost
 
 _KEYS = ("owner_id", "session", "day", "model", "purpose")
 _SUMS = (
@@ -58,25 +56,24 @@ def describe_answer(turn: Turn) -> CallExtras:
     )
 
 
-def record_call(
-    owner_id: Any,
-    model: AiModel,
-    purpose: str,
-    usage: Usage | None,
-    *,
-    session_id: UUID,
-    day: datetime.date,
-    extras: CallExtras,
-    estimated_units: int,
-) -> Decimal | None:
-    """Add one call to the sum of its owner, session, day, model and purpose; return its cost.
+def settle_call(call: Reservation, end: CallEnd) -> None:
+    """Add a call that has ended to the sum of its owner, session, day, model and purpose.
 
-    `usage` is None where the provider counted nothing; such a call, or one without a price, has an
-    unknown cost, which is None. `estimated_units` are added to those of the row.
+    What was held for it goes. Where nobody counted its tokens, an estimate is kept of what was sent
+    and of what has come; such a call, or one without a price, has an unknown cost.
     """
-    use = _read_use(usage)
-    prices = find_prices(model, use.input) if usage else None
-    cost = prices.compute_cost(use) if prices else None
+    if end.is_free:
+        move_estimate(call, -call.units)
+        return
+    use, prices, kept_units = TokenUse(input=0, output=0), None, 0
+    if end.usage is None:
+        sent_and_come = TokenUse(
+            input=call.expected.input, output=estimate_tokens(call.output_chars)
+        )
+        kept_units = estimate_units(call.model, sent_and_come)
+    else:
+        use, prices = read_use(call, end.usage)
+    extras = describe_answer(end.turn) if end.turn else NO_EXTRAS
     values = {
         "calls": 1,
         "unpriced_calls": 0 if prices else 1,
@@ -86,22 +83,20 @@ def record_call(
         "output_tokens": use.output,
         "recalled_tokens": extras.recalled_tokens,
         "spared_tokens": extras.spared_tokens,
-        "estimated_units": estimated_units,
-        **(_compute_units(model, prices, use, extras) if prices else {}),
+        "estimated_units": kept_units - call.units,
+        **(_compute_units(call.model, prices, use, extras) if prices else {}),
     }
-    _add_to_sum((owner_id, session_id, day, str(model), str(purpose)), values)
-    if cost:
-        amount = float(cost)
-        transaction.on_commit(lambda: count_cost(str(model), str(purpose), amount))
-    return cost
+    _add_to_sum(_list_keys(call), values)
 
 
-def add_estimate(
-    owner_id: Any, model: AiModel, purpose: str, *, session_id: UUID, day: datetime.date, units: int
-) -> None:
+def move_estimate(call: Reservation, units: int) -> None:
     """Add to what calls that nobody has counted yet may cost, or take it off again."""
-    keys = (owner_id, session_id, day, str(model), str(purpose))
-    _add_to_sum(keys, {"estimated_units": units})
+    if units:
+        _add_to_sum(_list_keys(call), {"estimated_units": units})
+
+
+def _list_keys(call: Reservation) -> tuple[Any, ...]:
+    return (call.owner_id, call.session_id, call.day, str(call.model), str(call.purpose))
 
 
 def estimate_units(model: AiModel, use: TokenUse) -> int:
@@ -126,17 +121,6 @@ def estimate_spared_tokens(session: Session) -> int:
 def _sum_tokens_before(session_id: UUID, boundary_seq: int, _version: int) -> int:
     messages = Message.objects.filter(session_id=session_id, seq__lt=boundary_seq, branch=None)
     return messages.aggregate(tokens=Sum("token_estimate"))["tokens"] or 0
-
-
-def _read_use(usage: Usage | None) -> TokenUse:
-    if usage is None:
-        return TokenUse(input=0, output=0)
-    return TokenUse(
-        input=usage.input,
-        output=usage.output,
-        cache_read=usage.cache_read or 0,
-        cache_write=usage.cache_write or 0,
-    )
 
 
 def _compute_units(

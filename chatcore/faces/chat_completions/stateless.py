@@ -11,7 +11,6 @@ from django.db import DatabaseError
 from chatcore.context import tool_pairs
 from chatcore.context.compactor import FittedRequest, get_compactor
 from chatcore.faces.chat_completions.request import CompletionRequest
-from chatcore.models import UsageSum
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import Request, StreamEnd, StreamPart, Tool
 from chatcore.providers.connections import build_connection
@@ -22,7 +21,7 @@ from chatcore.providers.errors import (
     ProviderUnavailable,
 )
 from chatcore.sessions.token_estimate import estimate_tokens
-from chatcore.spending.calls import Reservation, end_call, expect_use, reserve_call
+from chatcore.spending.calls import Purpose, Reservation, end_call, expect_use, reserve_call
 from chatcore.threads import run_in_thread
 from chatcore.turns.abilities import WHERE_TO_CHANGE_IMAGES
 from chatcore.turns.overflows import (
@@ -46,7 +45,7 @@ class StatelessExchange:
         self.model = model
         self.owner_id = owner_id
         self.fit = get_compactor().fit_request(self.model, request)
-        self.has_begun = False  # from then on no budget refuses what belongs to this answer
+        self.has_begun = False  # from then on nothing refuses what belongs to this answer
 
     @property
     def is_shortened(self) -> bool:
@@ -117,7 +116,7 @@ class StatelessExchange:
         call = reserve_call(
             self.owner_id,
             self.model,
-            UsageSum.Purpose.ANSWER,
+            Purpose.ANSWER,
             expected,
             may_refuse=not self.has_begun,
         )

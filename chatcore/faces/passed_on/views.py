@@ -17,7 +17,6 @@ from chatcore.events.long_responses import hand_over_stream
 from chatcore.faces.chat_completions import streams
 from chatcore.faces.chat_completions.views import OpenAIFaceView
 from chatcore.faces.passed_on.request import PassedRequest, parse_passed_request
-from chatcore.models import UsageSum
 from chatcore.providers import openai as openai_provider
 from chatcore.providers.base import Connection, parse_count
 from chatcore.providers.connections import build_connection
@@ -25,7 +24,7 @@ from chatcore.providers.openai_stream import parse_usage
 from chatcore.providers.server_sent_events import EventSplitter
 from chatcore.rest import turn_rate
 from chatcore.sessions.token_estimate import estimate_tokens
-from chatcore.spending.calls import Reservation, bound_output, end_call, reserve_call
+from chatcore.spending.calls import Purpose, Reservation, bound_output, end_call, reserve_call
 from chatcore.threads import run_in_thread
 from chatcore.turns import capacity
 from models_registry.prices import TokenUse
@@ -89,7 +88,7 @@ def _reserve_call(request: Request, passed_request: PassedRequest) -> Reservatio
         answers = max(parse_count(body.get(name)) or 1 for name in ("n", "best_of"))
         output = answers * bound_output(model, parse_count(body.get("max_tokens")))
     expected = TokenUse(input=estimate_tokens(len(text)), output=output)
-    return reserve_call(request.user.pk, model, UsageSum.Purpose.PASSED_ON, expected)
+    return reserve_call(request.user.pk, model, Purpose.PASSED_ON, expected)
 
 
 async def _stream_answer(

@@ -11,7 +11,7 @@ from chatcore.events.long_responses import hand_over_stream
 from chatcore.models import Session
 from chatcore.providers.errors import ProviderError
 from chatcore.slots import ProcessFull, UserFull
-from chatcore.spending.budgets import BudgetSpent
+from chatcore.spending.calls import CallRefused
 from chatcore.web.chat import get_own_chat
 from chatcore.web.titles import writing
 
@@ -48,5 +48,5 @@ def request_title(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 def _find_job(session: Session) -> writing.TitleJob | None:
     try:
         return writing.build_job(session)
-    except (ProviderError, BudgetSpent):
+    except (ProviderError, CallRefused):
         return None

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import DatabaseError, transaction
 
 from chatcore.local_model.register import PROVIDER_NAME as EMBEDDED_PROVIDER
-from chatcore.models import Message, Session, UsageSum
+from chatcore.models import Message, Session
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta
 from chatcore.providers.connections import build_connection, choose_effort
@@ -21,8 +21,15 @@ from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.keeping import is_session_kept
 from chatcore.sessions.written_titles import build_title_source
 from chatcore.slots import Slot, Slots
-from chatcore.spending.budgets import BudgetSpent, require_budget
-from chatcore.spending.calls import Reservation, end_call, expect_use, reserve_call
+from chatcore.spending.calls import (
+    CallRefused,
+    Purpose,
+    Reservation,
+    check_call,
+    end_call,
+    expect_use,
+    reserve_call,
+)
 from chatcore.threads import run_in_thread
 from chatcore.turns import capacity
 from chatcore.turns.service import build_title
@@ -61,7 +68,7 @@ def build_job(session: Session) -> TitleJob | None:
     """Return what names the chat, or None if its title is a person's, or no model is to write it.
 
     The embedded model is slow and has the next message to answer, so it writes none. Raises
-    ModelNotAllowed, BudgetSpent and ProviderError.
+    ModelNotAllowed, CallRefused and ProviderError.
     """
     model = session.model
     is_in_service = model is not None and model.is_active and model.provider.is_active
@@ -73,7 +80,7 @@ def build_job(session: Session) -> TitleJob | None:
     if question is None or answer is None or session.title != build_title(question):
         return None
     require_model(session.owner_id, model)
-    require_budget(session.owner_id)
+    check_call(session.owner_id)
     connection = build_connection(model.provider, max_retries=0, for_summary=True)
     return TitleJob(
         session_id=session.pk,
@@ -100,7 +107,7 @@ async def write_title(job: TitleJob) -> AsyncGenerator[bytes]:
     failure: Exception | None = None
     try:
         call = await run_in_thread(_reserve_call, job)
-    except (BudgetSpent, DatabaseError) as error:
+    except (CallRefused, DatabaseError) as error:
         logger.info("no title for %s: %s", job.session_id, error)
         return
     try:
@@ -152,7 +159,7 @@ def _reserve_call(job: TitleJob) -> Reservation:
     return reserve_call(
         job.owner_id,
         job.model,
-        UsageSum.Purpose.TITLE,
+        Purpose.TITLE,
         expect_use(job.model, job.request),
         session_id=job.session_id,
     )

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 from django.template.defaultfilters import pluralize
 
-from chatcore.spending.budgets import BudgetSpent
+from chatcore.spending.calls import CallRefused
 from compaction import policies
 from compaction.core.knobs import PolicyError
 from compaction.models import CompactionRun
@@ -61,7 +61,7 @@ class Command(BaseCommand):
             PolicyError,
             queue.RunConflict,
             allowance.TooManyRuns,
-            BudgetSpent,
+            CallRefused,
         ) as error:
             raise CommandError(str(error)) from None
         self.stdout.write("\n".join(_format_report(run, dry_run=dry_run)))

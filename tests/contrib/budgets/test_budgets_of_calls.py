@@ -11,7 +11,8 @@ import pytest
 from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
-from chatcore.models import Budget, Session, Turn, UsageSum
+from chatcore.contrib.budgets.models import Budget, UsageSum
+from chatcore.models import Session, Turn
 from chatcore.providers.base import ToolCall
 from models_registry.models import AiModel
 from tests.conftest import Live

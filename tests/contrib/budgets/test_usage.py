@@ -12,8 +12,9 @@ from django.utils import timezone
 from openai import APIStatusError
 from rest_framework.test import APIClient
 
-from chatcore.models import Budget, Message, Session, UsageSum
-from chatcore.spending import budgets, sums
+from chatcore.contrib.budgets import limits, sums
+from chatcore.contrib.budgets.models import Budget, UsageSum
+from chatcore.models import Message, Session
 from models_registry.models import AiModel, Provider
 from tests.conftest import Live
 from tests.support.openai_client import HELLO, MODEL, create_client
@@ -250,8 +251,8 @@ def test_budgets_are_read_for_one_user_in_a_few_queries(
     user: User, django_assert_max_num_queries: Any
 ) -> None:
     with django_assert_max_num_queries(1):
-        budgets.require_budget(user.pk)
+        limits.require_budget(user.pk)
     fill = Budget.objects.create(user=user, amount=1)
     with django_assert_max_num_queries(3):  # is there any, which hold here, and what is spent
-        budgets.require_budget(user.pk)
+        limits.require_budget(user.pk)
     assert str(fill) == "1 a month for alice"
