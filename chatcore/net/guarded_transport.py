@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import httpx2
 
-from chatcore.net import address_guard
+from chatcore.net import address_guard, certificates
 from chatcore.tools.base import ToolError
 
 MAX_ADDRESSES = 3
@@ -18,7 +18,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     """
 
     def __init__(self, *, max_body_bytes: int | None = None) -> None:
-        self._transport = httpx2.AsyncHTTPTransport()
+        self._transport = httpx2.AsyncHTTPTransport(verify=certificates.get_ssl_context())
         self._max_body_bytes = max_body_bytes
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:

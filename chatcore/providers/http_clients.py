@@ -8,7 +8,6 @@ import asyncio
 import atexit
 import functools
 import ipaddress
-import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import suppress
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import httpx2
 
+from chatcore.net import certificates
 from chatcore.providers.base import Connection
 from chatcore.providers.error_mapping import parse_retry_after
 
@@ -105,7 +105,7 @@ def _identify(connection: Connection) -> Identity:
 
 def _build_client(sdk: Any, connection: Connection) -> httpx2.AsyncClient:
     return _get_client_class(sdk)(
-        verify=_build_ssl_context(),
+        verify=certificates.get_ssl_context(),
         limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=IDLE_SECONDS),
         event_hooks={"request": [_keep_request], "response": [_review_response]},
         # A proxy from the environment cannot reach this machine's own servers.
@@ -145,12 +145,6 @@ def _is_closing(error: httpx2.TransportError) -> bool:
     cause = error.__cause__
     is_closing = isinstance(cause, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError))
     return is_closing and not isinstance(cause, aiohttp.ClientConnectorError)
-
-
-@functools.cache
-def _build_ssl_context() -> ssl.SSLContext:
-    # Cached, because it takes 25 ms of CPU, which every client would need again.
-    return httpx2.create_ssl_context()
 
 
 def _is_loopback(base_url: str) -> bool:

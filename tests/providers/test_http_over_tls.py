@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from chatcore.providers import http_clients
+from chatcore.net import certificates
 from chatcore.providers.base import Connection
 from chatcore.providers.openai import stream_answer
 from tests.support.raw_servers import CHUNKED, answer_with, serve
@@ -54,7 +54,7 @@ async def test_it_speaks_tls_and_uses_the_connection_again(
     server_context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     server_context.load_cert_chain(certificate_path)
     client_context = ssl.create_default_context(cafile=str(certificate_path))
-    monkeypatch.setattr(http_clients, "_build_ssl_context", lambda: client_context)
+    monkeypatch.setattr(certificates, "get_ssl_context", lambda: client_context)
     connection_count = 0
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
-from anthropic import Anthropic
+from anthropic import Anthropic, DefaultHttpxClient
 from django.contrib.auth.models import User
 
+from chatcore.net.certificates import get_ssl_context
 from models_registry.models import AiModel, Provider
 from tests.conftest import Live
 from tests.support.openai_client import create_key
@@ -44,7 +45,8 @@ def gpt(live: Live, user: User, model: AiModel) -> Anthropic:
 
 def create_client(url: str, user: User, **other: Any) -> Anthropic:
     """Create the official client. It retries nothing unless `max_retries` is given."""
-    options = {"max_retries": 0, "timeout": 60, **other}
+    http_client = DefaultHttpxClient(verify=get_ssl_context())  # as in openai_client
+    options = {"max_retries": 0, "timeout": 60, "http_client": http_client, **other}
     return Anthropic(base_url=url, api_key=create_key(user), **options)
 
 
