@@ -41,6 +41,7 @@ settings.load_profile(os.environ.get("CHATCORE_HYPOTHESIS", "same"))
 
 LONG_WAIT_SECONDS = 10  # the longest waits are told at the end of the run
 
+gc.disable()  # until all tests are collected: what is loaded until then stays to the end
 use_fast_flush()
 share_static_files()
 
@@ -118,8 +119,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def pytest_collection_finish() -> None:
     """Take what is loaded by now out of the garbage collector's way: it stays to the end."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -152,8 +153,8 @@ def django_db_setup(django_db_setup: None, django_db_blocker: object) -> Iterato
 
 @pytest.fixture(scope="session")
 def warm_sdks() -> None:
-    """Import the providers' SDKs before a test waits for its first answer: it takes seconds."""
-    warm_up()
+    """Import the SDK of most tests before one waits for its first answer: it takes seconds."""
+    warm_up(["openai"])
 
 
 @pytest.fixture

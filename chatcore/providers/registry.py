@@ -6,7 +6,7 @@ texts are of a new kind, `error_mapping.py` and `overflow.py` recognize them by 
 """
 
 import importlib
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import Any
 
 from django.utils.module_loading import import_string
@@ -43,12 +43,12 @@ def list_ignored_params(protocol: str, params: Mapping[str, Any]) -> list[str]:
     return _load_provider(protocol).list_ignored_params(params)
 
 
-def warm_up() -> None:
-    """Import the SDKs, so that the first answer does not wait for it.
+def warm_up(protocols: Iterable[str]) -> None:
+    """Import the SDKs of some protocols, so that the first answer does not wait for it.
 
-    It takes seconds, and only a process that calls models needs it.
+    Each takes two seconds of a processor and 30 MB, and only a process that calls models needs it.
     """
-    for protocol in PROTOCOLS:
+    for protocol in protocols:
         importlib.import_module(_load_provider(protocol).sdk_name)
 
 

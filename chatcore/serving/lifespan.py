@@ -3,8 +3,11 @@
 import gc
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
+
+from django.db import DatabaseError, connection
 
 from chatcore.accounts import audit
 from chatcore.databases.erasure import ErasureChore
@@ -20,6 +23,7 @@ from chatcore.threads import run_in_thread
 from chatcore.transfer import import_jobs
 from chatcore.turns import recovery
 from chatcore.turns.runner import turn_runner
+from models_registry.models import Provider
 
 PRUNE_SECONDS = 600.0
 PURGE_SECONDS = 10.0
@@ -53,7 +57,7 @@ def start_background_work() -> None:
     """Start what goes on besides requests: recovery, deletion by time, chores of apps."""
     watch_statements()
     recovery.start_recovery()
-    threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
+    threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
     chores = [chore for extension in get_extensions() for chore in extension.list_chores()]
     own_deletions = [(chore.seconds, chore.run) for chore in chores if chore.is_deletion]
     for seconds, delete in (*DELETIONS, *own_deletions):
@@ -65,12 +69,18 @@ def start_background_work() -> None:
             turn_runner.run_periodically(chore.seconds, chore.run)
 
 
-def _warm_up() -> None:
-    """Load the SDKs, and take what is loaded by now out of the garbage collector's way.
+def warm_up() -> None:
+    """Load the SDKs that may be called, and take what is loaded out of the garbage collector's way.
 
     It stays for the life of the process, and to look through it takes a tenth of a second, during
     which no answer goes on.
     """
-    provider_registry.warm_up()
+    with suppress(DatabaseError):  # away: the first answer loads its SDK
+        try:
+            rows = Provider.objects.filter(is_active=True)
+            protocols = {row.protocol for row in rows if row.has_key() or not row.api_key_env}
+        finally:
+            connection.close()
+        provider_registry.warm_up(protocols)
     gc.collect()
     gc.freeze()

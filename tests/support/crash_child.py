@@ -63,7 +63,7 @@ def main() -> None:
     from chatcore.providers.registry import warm_up
     from tests.support import crash_acts  # noqa: F401 - loaded before the forks
 
-    warm_up()
+    warm_up(["openai"])
     for line in sys.stdin:
         order = json.loads(line)
         reader, writer = os.pipe()
