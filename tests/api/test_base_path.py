@@ -121,6 +121,7 @@ def test_an_agent_reads_the_memory_over_mcp(below: Below, token: str) -> None:
     assert not asyncio.run(list_sessions()).is_error
 
 
+@pytest.mark.slow
 def test_the_links_that_commands_print_are_below_the_path(below: Below) -> None:
     assert below.product.sign_in_link.startswith(f"{below.url}/login/once/")
     link = below.print_sign_in_link()

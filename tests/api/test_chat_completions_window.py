@@ -149,6 +149,7 @@ def test_a_client_that_resends_its_whole_history_keeps_working(
     resend_everything(client, scripted, turns=40, words=200)
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 def test_the_prefix_of_a_client_that_resends_everything_changes_only_a_few_times(
     client: OpenAI, scripted: ScriptedModel

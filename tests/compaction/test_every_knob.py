@@ -325,6 +325,7 @@ LIVED: list[tuple[str, Any, Any, Callable[[Session, ScriptedModel], Any], Knobs]
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("knob", "one", "other", "look", "base_knobs"), LIVED, ids=[row[0] for row in LIVED]

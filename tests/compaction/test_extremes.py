@@ -66,6 +66,7 @@ def test_a_window_of_512_tokens(session_under: Session, words: int) -> None:
     assert read_stored_messages(session_under)[:6] == before
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 def test_a_message_of_five_megabytes(session_under: Session, scripted: ScriptedModel) -> None:
     with_window(session_under, 128_000)  # a smaller one only takes more calls

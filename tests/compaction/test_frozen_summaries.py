@@ -72,6 +72,7 @@ def read_summary(session: Session) -> str:
     return session.compacted_summary or ""
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 @pytest.mark.parametrize(("policy", "flat"), [("chatcore", True), ("oneclaw", False)])
 def test_facts_survive_eight_cycles_with_a_summarizer_that_loses_a_fifth(

@@ -56,6 +56,7 @@ def test_a_run_knows_its_owner_its_provider_and_its_policys_places(wide: Session
     assert (name_owner(run), run.provider, run.places) == ("bob", wide.model.provider.name, 100)
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 def test_nobody_stands_behind_the_three_hundred_runs_of_one_owner(wide: Session) -> None:
     request_runs(wide, "crowd", 300)

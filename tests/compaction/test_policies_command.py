@@ -65,6 +65,7 @@ def test_stored_policies_stand_beside_the_presets(capsys: pytest.CaptureFixture[
     assert list(found)[: len(PRESETS)] == list(PRESETS)
 
 
+@pytest.mark.slow
 @pytest.mark.program
 def test_a_terminal_gets_a_table_that_fits_it(tmp_path: Path) -> None:
     leader, follower = pty.openpty()

@@ -174,6 +174,7 @@ def test_a_command_ends_with_that_sentence_alone(tmp_path: Path) -> None:
     assert ended(tmp_path, "policies", CHATCORE_LOG_LEVEL="loud") == (2, complaint)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "variables", "code", "complaint"),
     [

@@ -56,6 +56,7 @@ def execute_as_a_worker_does(payload: str) -> None:
     assert results.get_nowait()["success"]
 
 
+@pytest.mark.slow
 @pytest.mark.program
 def test_it_applies_a_run_and_ends_with_all_its_processes_when_told(stage: WorkerScenario) -> None:
     run = stage.request_run()

@@ -152,6 +152,7 @@ def test_of_true_summaries_hardly_any_is_touched(language: str) -> None:
     assert len(touched) <= 0.01 * len(seeds)
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_of_untrue_summaries_almost_all_are_found(language: str) -> None:

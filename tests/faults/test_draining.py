@@ -149,6 +149,7 @@ def test_a_second_signal_ends_the_answers_at_once(tmp_path: Path, scripted: Scri
     assert '"type":"interrupted"' in answer.text.replace(" ", "")
 
 
+@pytest.mark.slow
 def test_it_does_not_start_on_a_database_of_another_version(tmp_path: Path) -> None:
     refusal = Deployment.create(tmp_path).run("web", is_checked=False)
     assert refusal.returncode == 1

@@ -44,6 +44,7 @@ def prepare_twice(folder: Path, url: str) -> None:
         assert "/login/once/" in output
 
 
+@pytest.mark.slow
 def test_on_one_folder(tmp_path: Path) -> None:
     prepare_twice(tmp_path, f"sqlite:///{tmp_path}/chatcore.sqlite3")
 

@@ -88,6 +88,7 @@ def make_opened_reader(protocol: str) -> AnswerReader:
     return reader
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 def test_cut_at_every_byte_it_is_the_same_answer(protocol: str) -> None:
     stream = make_stream(protocol)

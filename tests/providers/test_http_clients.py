@@ -185,6 +185,7 @@ asyncio.run_coroutine_threadsafe(call(), loop).result()
 """
 
 
+@pytest.mark.slow
 def test_the_end_of_a_process_closes_the_connections_of_a_loop_that_lasts_until_then() -> None:
     with ScriptedModel() as scripted:
         program = subprocess.run(

@@ -57,6 +57,7 @@ async def send(scripted: ScriptedModel, protocol: str, *images: Image, **options
     return list_images(scripted.requests[-1].json)
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 @pytest.mark.parametrize("protocol", mark_others_slow(["openai", "anthropic"]))
 @pytest.mark.parametrize("mode", ["RGB", "RGBA"])

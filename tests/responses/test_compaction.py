@@ -184,6 +184,7 @@ def test_a_missing_model_is_named(client: OpenAI) -> None:
         client.post("/responses/compact", cast_to=object, body={"input": "Hi"})
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 @pytest.mark.parametrize("is_whole_history", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_chain_far_past_the_window_never_fails(

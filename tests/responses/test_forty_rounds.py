@@ -67,6 +67,7 @@ def check_requests(scripted: ScriptedModel) -> None:
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 @pytest.mark.parametrize(
     "way", ["previous response", slow("whole history"), slow("without storing")]

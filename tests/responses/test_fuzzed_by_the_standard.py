@@ -56,6 +56,7 @@ def fuzz(client: httpx2.Client, count: int) -> Counter[int]:
     return fuzzer.statuses
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 def test_fifty_requests_find_nothing(client: httpx2.Client) -> None:
     assert fuzz(client, 50)[200] > 5

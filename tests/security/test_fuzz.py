@@ -172,6 +172,7 @@ def test_messages_of_others_formats_are_refused_by_the_field_or_taken(
         assert answer.status_code in (201, 400, 413), (answer.status_code, body)
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 def test_a_parameter_is_refused_by_its_name_or_shown_as_it_will_be_sent(
     api: APIClient, session: Session

@@ -63,6 +63,7 @@ def test_a_doubled_text_takes_twice_the_steps() -> None:
     assert slow == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pattern",
     [

@@ -216,6 +216,7 @@ def upload_file(api: APIClient, session: Session, name: str, data: bytes) -> Any
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 @pytest.mark.parametrize(
     "talk",
