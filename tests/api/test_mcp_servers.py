@@ -167,6 +167,7 @@ def test_staff_share_a_server_with_everyone_or_with_a_group(
     assert staff.patch(address, {"is_active": False}).status_code == 200
 
 
+@pytest.mark.slow
 def test_a_command_of_the_operator_is_a_server_too(
     user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

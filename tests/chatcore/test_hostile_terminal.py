@@ -58,6 +58,7 @@ def test_no_answer_tool_notice_or_error_steers_the_terminal(
     assert not [steer for steer in STEERS if steer in screen.getvalue()]
 
 
+@pytest.mark.slow
 def test_no_command_brings_what_steers_the_terminal(
     terminal: Terminal, model: AiModel, screen: io.StringIO
 ) -> None:

@@ -87,6 +87,7 @@ def test_a_file_is_in_the_bucket_under_its_hash_and_comes_back_whole(
     assert bucket.list_objects() == {}
 
 
+@pytest.mark.slow
 def test_an_edited_message_has_the_same_file(
     api: APIClient, session: Session, bucket: ObjectStorage
 ) -> None:
@@ -98,6 +99,7 @@ def test_an_edited_message_has_the_same_file(
     assert len(bucket.list_objects()) == 1
 
 
+@pytest.mark.slow
 def test_while_the_storage_is_away_nothing_is_half_written(
     api: APIClient, session: Session, bucket: ObjectStorage, scripted: ScriptedModel
 ) -> None:

@@ -79,6 +79,7 @@ def test_a_question_finds_its_answer_first(chat: Session, text: str, question: s
     assert find(chat, question)[0] == len(NOISE) + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_most_facts_mentioned_in_passing_are_found_among_ten_hits(chat: Session, seed: int) -> None:
     texts, facts = write_chat(seed)

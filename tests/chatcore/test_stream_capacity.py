@@ -56,6 +56,7 @@ def test_a_hundred_readers_get_every_event_once_over_three_reconnects(
     assert (held.complete_readers, held.events) == (READERS, 200), held
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 def test_many_answers_at_once_reach_their_readers_without_losing_a_token(live: Live) -> None:
     port = urlsplit(live.url).port or 0
@@ -77,6 +78,7 @@ def count_request_threads() -> int:
     return sum(thread.name.startswith("request") for thread in threading.enumerate())
 
 
+@pytest.mark.slow
 def test_streams_of_the_openai_face_hold_no_thread_once_they_have_begun(
     live: Live, user: User, model: AiModel, scripted: ScriptedModel
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from chatcore.net.address_guard import is_public
 from chatcore.tools import fetch_url
 from tests.support.sample_site import Site, allow, fetch, page, redirect, site, sites
+from tests.support.slow_params import mark_others_slow
 
 __all__ = ["allow", "site", "sites"]
 
@@ -74,7 +75,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("url", HOSTILE)
+@pytest.mark.parametrize("url", mark_others_slow(HOSTILE, first=20))
 def test_a_hostile_url_is_refused_before_anything_is_sent(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,6 +81,7 @@ def test_a_message_of_five_megabytes(session_under: Session, scripted: ScriptedM
     assert len(join_message_texts(list_chat_calls(scripted)[-1])) < 128_000 * 5
 
 
+@pytest.mark.slow
 def test_four_hundred_calls_at_once(session_under: Session, scripted: ScriptedModel) -> None:
     called = [{"id": f"c{number}", "name": "look_up", "arguments": "{}"} for number in range(400)]
     rows = [

@@ -44,6 +44,7 @@ def calls_of(n: int) -> tuple[TranscriptCall, ...]:
     return (TranscriptCall(id=f"c{n}", name="tool", arguments="{}"),) if n % 3 == 1 else ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", sorted(STAGES))
 def test_each_stage_gets_through_ten_thousand_messages(stage: str) -> None:
     """Anything that takes the square of their number would take minutes here.

@@ -55,6 +55,7 @@ class Reader:
         return self.text.count("word")
 
 
+@pytest.mark.slow
 def test_streams_in_flight_end_whole_and_new_turns_go_to_the_other_process(
     deployment: Deployment, scripted: ScriptedModel
 ) -> None:

@@ -23,6 +23,7 @@ from tests.support.provider_calls import (
 from tests.support.raw_servers import OK, serve
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 from tests.support.waiting import wait_until_async
 
 STREAM = {"Content-Type": "text/event-stream"}
@@ -258,7 +259,7 @@ REASON = "The model is loading."
         {"success": False, "msg": REASON},
     ],
 )
-@pytest.mark.parametrize("place", ["json", "event", "named event", "refusal"])
+@pytest.mark.parametrize("place", mark_others_slow(["json", "event", "named event", "refusal"]))
 async def test_the_reason_of_an_error_arrives_from_wherever_it_stands(
     protocol: str, error: Any, place: str, scripted: ScriptedModel
 ) -> None:

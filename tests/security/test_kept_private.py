@@ -25,6 +25,7 @@ with connection.cursor() as cursor:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.program
 def test_the_data_folder_and_its_files_are_their_owners_alone(tmp_path: Path) -> None:
     folder = tmp_path / "var"

@@ -48,6 +48,7 @@ def test_processes_that_start_at_once_get_the_same_secrets(tmp_path: Path) -> No
     assert (len(secrets.split()), errors) == (2, "")
 
 
+@pytest.mark.slow
 def test_an_empty_file_of_an_earlier_start_is_made_anew(tmp_path: Path) -> None:
     for name in ("secret-key", "key-encryption-key"):
         (tmp_path / name).touch()
@@ -95,6 +96,7 @@ def test_a_database_of_many_machines_starts_with_no_secret_of_one(
     assert [path for path in tmp_path.iterdir() if path.is_file()] == []
 
 
+@pytest.mark.slow
 def test_secrets_that_an_earlier_version_made_are_used_on(tmp_path: Path) -> None:
     secrets = read_secrets(tmp_path)
     url = "postgres://me@db.internal/chatcore"

@@ -150,6 +150,7 @@ def test_where_pruning_does_not_do_the_work_is_handed_over(
     assert is_within_budget(agent)
 
 
+@pytest.mark.slow
 def test_a_long_session_ends_within_its_budget(agent: Session, scripted: ScriptedModel) -> None:
     for first in range(1, 49, 6):
         run_turn(agent, scripted, first)

@@ -38,6 +38,7 @@ def test_a_fork_has_the_card_of_the_summary_that_it_took_along(
     expect(page.locator("[data-compacted]")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_undo_takes_back_an_edit_before_the_summary_and_redo_brings_both_back(
     page: Page, summarized: Session
 ) -> None:

@@ -42,6 +42,7 @@ def fill(session: Session) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_chat_is_printed_whole(page: Page, session: Session) -> None:
     fill(session)
     page.add_init_script("window.print = () => { window.printed = document.body.innerText; };")

@@ -71,6 +71,7 @@ def test_an_answer_that_was_cut_is_continued(
     expect(page.get_by_role("button", name="Continue", exact=True)).to_be_hidden()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.django_db(transaction=True)
 def test_an_answer_that_its_limit_cut_says_so_and_is_continued(

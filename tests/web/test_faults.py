@@ -114,6 +114,7 @@ def lose_response(route: Route) -> None:
     route.abort()
 
 
+@pytest.mark.slow
 def test_a_message_whose_arrival_nobody_heard_of_is_said_once(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
@@ -243,6 +244,7 @@ def test_two_tabs_share_what_is_written_and_send_it_once(
     assert list_questions(scripted) == ["First?", "Second?"]
 
 
+@pytest.mark.slow
 def test_a_page_that_slept_for_hours_shows_all_that_was_said(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:

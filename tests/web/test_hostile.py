@@ -74,6 +74,7 @@ def test_what_was_stored_stays_words(
     check_page_works(guarded_page, scripted)
 
 
+@pytest.mark.slow
 def test_cards_diffs_and_the_panel_stay_words(
     guarded_page: Page, session: Session, scripted: ScriptedModel
 ) -> None:

@@ -60,6 +60,7 @@ def test_each_language_is_walked_through() -> None:
     assert sorted(EXPECTED_BY_LANGUAGE) == sorted(LANGUAGES)
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("language", ["de", pytest.param("fr", marks=pytest.mark.slow)])

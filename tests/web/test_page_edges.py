@@ -74,6 +74,7 @@ def test_blocks_of_code_stand_in_a_block_of_markdown(page: Page, session: Sessio
     assert unclosed == [True, ["# A\n```python\nx\n"], "and more"]
 
 
+@pytest.mark.slow
 def test_emphasis_stands_beside_chinese_japanese_and_korean_signs(
     page: Page, session: Session
 ) -> None:
@@ -111,6 +112,7 @@ def test_an_answer_is_copied_without_the_clipboard_interface(
     expect(page.get_by_label("Your message")).to_have_value("Copied words")
 
 
+@pytest.mark.slow
 def test_a_paste_over_the_limit_becomes_a_file(page: Page, session: Session) -> None:
     store_exchange(session, "One", "Two")
     page.goto(f"/c/{session.pk}/")
@@ -142,6 +144,7 @@ def test_a_message_waits_while_the_proxy_reaches_no_server(
     assert session.messages.filter(content="Do you hear me?").count() == 1
 
 
+@pytest.mark.slow
 def test_the_proxys_413_is_told_in_words_and_the_message_stays(
     page: Page, session: Session
 ) -> None:

@@ -41,6 +41,7 @@ def project(user: User) -> Project:
     return project
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_a_person_makes_a_project_and_its_chat_is_told_all_of_it(
     page: Page, model: AiModel, scripted: ScriptedModel, tmp_path: Path

@@ -30,6 +30,7 @@ def talk(session: Session) -> Session:
     return session
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("viewport", [None, pytest.param(PHONE, marks=pytest.mark.slow)])
 def test_the_answer_names_its_passages_and_leads_to_their_messages(
     page: Page, talk: Session, scripted: ScriptedModel, viewport: dict[str, int] | None

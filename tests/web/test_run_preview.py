@@ -14,6 +14,7 @@ from tests.support.page_compactions import fill_long
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
+@pytest.mark.slow
 def test_the_panel_says_what_a_summary_takes_in_and_leads_to_what_stays(
     page: Page, session: Session
 ) -> None:

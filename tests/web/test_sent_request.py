@@ -24,6 +24,7 @@ def open_request(page: Page, number: int) -> Locator:
     return page.get_by_role("dialog", name="What was sent for this answer")
 
 
+@pytest.mark.slow
 def test_an_answer_shows_what_was_sent_for_it_after_the_summary_has_changed(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:
