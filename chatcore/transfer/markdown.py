@@ -1,11 +1,14 @@
-"""A chat as Markdown: a heading for each speaker, and what was said as a quotation below it.
+"""A chat as Markdown: a heading for each speaker, and what was said below it, as it was written.
 
-Nothing that somebody wrote can look like a heading of this file. A quotation ends where its lines
-end, whatever is in it, and HTML, which could leave it, is shown as text.
+Nothing that somebody wrote can look like a heading of this file: those of texts stand two levels
+lower, a block of code is ended, and HTML is shown as text. What cannot be put so is a quotation,
+which ends where its lines end, whatever is in it.
 """
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import pairwise
 
 from django.utils import timezone
 from django.utils.formats import date_format
@@ -29,7 +32,7 @@ def write_markdown(session: Session) -> Iterator[str]:
     title = session.title or _("New chat")
     yield f"# {_escape_line(title)}\n\n"
     if session.system_prompt:
-        yield _write_section(_("System prompt"), _quote(session.system_prompt))
+        yield _write_section(_("System prompt"), _embed(session.system_prompt))
     boundary = session.compact_boundary_seq if session.compacted_summary else None
     for entries in read_parts(select_current_messages(session)):
         for entry in entries:
@@ -43,17 +46,17 @@ def write_markdown(session: Session) -> Iterator[str]:
 
 def _write_summary(session: Session) -> str:
     heading = _("Summary of the messages above, which the model reads in their place")
-    return _write_section(heading, _quote(session.compacted_summary or ""))
+    return _write_section(heading, _embed(session.compacted_summary or ""))
 
 
 def _write_message(entry: TranscriptEntry) -> str:
     message = entry.message
-    parts = [_quote(message.content)] if message.content else []
+    parts = [_embed(message.content)] if message.content else []
     if message.role == Message.Role.TOOL:
-        parts = [_quote(_fence(message.content))]
+        parts = [_fence(message.content)]
     for call in message.tool_calls:
         call_line = _("Tool call: %(name)s") % {"name": _escape_line(call["name"])}
-        parts += [call_line, _quote(_fence(call["arguments"]))]
+        parts += [call_line, _fence(call["arguments"])]
     for file in entry.files:
         parts.append(_("File: %(name)s") % {"name": _escape_line(file.name)})
     if message.status == Message.Status.INTERRUPTED:
@@ -78,6 +81,50 @@ def _name_speaker(message: Message) -> str:
 
 def _write_section(heading: str, *parts: str) -> str:
     return "\n\n".join((f"## {heading}", *parts)) + "\n\n"
+
+
+def _embed(text: str) -> str:
+    """Return a text as it is, so that code and tables can be copied; else as a quotation."""
+    if len(text) <= MAX_PARSED_CHARS:
+        lines = _LINE_END.split(_show_tags(text).rstrip())
+        with suppress(RecursionError):
+            embedded = _lower_headings(lines)
+            if _stands_alone(embedded):
+                return embedded
+    return _quote(text)
+
+
+def _lower_headings(lines: list[str]) -> str:
+    """Return a text whose headings begin at the third level, and whose last code is ended."""
+    tokens = _PARSER.parse("\n".join(lines))
+    end = ""
+    for token, inline in pairwise([*tokens, *tokens[-1:]]):
+        if not token.map or token.level:
+            continue
+        first, last = token.map
+        if token.type == "heading_open" and token.markup.startswith("#"):
+            level = min(6, len(token.markup) + 2)
+            lines[first] = lines[first].replace(token.markup, "#" * level, 1)
+        elif token.type == "heading_open":  # underlined
+            lines[first:last] = [f"### {' '.join(inline.content.split())}"] + [""] * (
+                last - first - 1
+            )
+        elif token.type == "fence" and not _is_end_of_fence(lines[last - 1], token, last - first):
+            end = f"\n{token.markup}"
+    return "\n".join(lines) + end
+
+
+def _is_end_of_fence(line: str, fence: Token, line_count: int) -> bool:
+    signs = line.strip()
+    return line_count > 1 and len(signs) >= len(fence.markup) and not signs.strip(fence.markup[0])
+
+
+def _stands_alone(text: str) -> bool:
+    """Return whether a heading after the text is one, and none in it is on its level."""
+    tokens = _PARSER.parse(f"{text}\n\n## end")
+    headings = [token.tag for token in tokens if token.type == "heading_open" and not token.level]
+    is_text = not any(map(_may_have_html, tokens))
+    return is_text and headings[-1:] == ["h2"] and not {"h1", "h2"} & {*headings[:-1]}
 
 
 def _quote(text: str) -> str:

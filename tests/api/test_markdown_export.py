@@ -59,14 +59,28 @@ def test_it_is_downloaded_while_it_is_written(live: Live, user: User, session: S
     text = re.sub(r" · \d[^\n]*", "", answer.text)  # the times
     assert text == (
         "# Keys \\[and\\] \\*locks\\*\n\n"
-        "## You\n\n> Where is the key?\n\n"
-        "## Answer\n\n> Under the `List<Mat>`.\n>\n>     indented\n\n"
+        "## You\n\nWhere is the key?\n\n"
+        "## Answer\n\nUnder the `List<Mat>`.\n\n    indented\n\n"
         "## Summary of the messages above, which the model reads in their place\n\n"
-        "> They look for a key.\n\n"
+        "They look for a key.\n\n"
         "## Answer · scripted/test-model\n\n"
-        'Tool call: look\\_up\n\n> ````\n> {"at": "``` door"}\n> ````\n\n'
-        "## Tool result · look\\_up\n\n> ```\n> A mat\n> ```\n\n"
+        'Tool call: look\\_up\n\n````\n{"at": "``` door"}\n````\n\n'
+        "## Tool result · look\\_up\n\n```\nA mat\n```\n\n"
     )
+
+
+def test_code_and_tables_can_be_copied_out_of_it(session: Session) -> None:
+    answer = (
+        "# Plan\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nTitle\n=====\n\n"
+        "```python\n# no heading\nprint(1)\n```\n\n~~~\nnever ended"
+    )
+    store_exchange(session, "Well?", answer)
+    text = export(session)
+    assert "\n| a | b |\n|---|---|\n| 1 | 2 |\n" in text
+    assert "\n```python\n# no heading\nprint(1)\n```\n" in text
+    assert "\n### Plan\n" in text
+    assert "\n### Title\n" in text
+    assert text.rstrip().endswith("never ended\n~~~")
 
 
 def test_who_is_not_signed_in_or_not_the_owner_gets_nothing(live: Live, session: Session) -> None:
@@ -112,7 +126,12 @@ def test_thousands_of_messages_do_not_fill_memory(session: Session) -> None:
 
 
 def is_heading(token: object) -> bool:
-    return token.type == "heading_open" and token.level == 0  # type: ignore[attr-defined]
+    """Return whether a token is a heading on the level of the file's own."""
+    return (
+        token.type == "heading_open"  # type: ignore[attr-defined]
+        and token.level == 0  # type: ignore[attr-defined]
+        and token.tag in ("h1", "h2")  # type: ignore[attr-defined]
+    )
 
 
 def test_superseded_and_failed_messages_are_left_out(session: Session) -> None:
