@@ -19,6 +19,7 @@ from chatcore.rest.parsers import TooManyValues, hold_large_body, name_sender, r
 from chatcore.rest.problems import TooLargeProblem
 from chatcore.transfer import import_runs, reader
 from chatcore.transfer.export_files import UnreadableExport, open_export
+from chatcore.transfer.project_storing import count_projects
 
 DEFAULT_NAME = "export.json"
 NAME_PARAMETER = OpenApiParameter(
@@ -78,6 +79,7 @@ class ImportedChatsSerializer(serializers.Serializer[Any]):
     partly = serializers.IntegerField()
     refused = serializers.IntegerField()
     known = serializers.IntegerField(help_text="Those that were here already.")
+    projects = serializers.IntegerField(help_text="Projects that have something new.")
     sessions = ImportedChatSerializer(many=True)
     incomplete = RefusedChatSerializer(many=True)
     refusals = RefusedChatSerializer(many=True)
@@ -113,7 +115,8 @@ class ImportListView(OneImportAtATime, APIView):
             )
         except UnreadableExport as error:
             raise reader.InvalidImport("file", str(error)) from None
-        if not (row.came or row.partly or row.known) and (reason := _find_odd_reason(row)):
+        has_come = row.came or row.partly or row.known or count_projects(row)
+        if not has_come and (reason := _find_odd_reason(row)):
             row.delete()
             raise reader.InvalidImport("file", reason)
         return Response(build_result(row), status=201)
@@ -139,6 +142,7 @@ def build_result(row: Import) -> dict[str, Any]:
         "partly": row.partly,
         "refused": row.refused,
         "known": row.known,
+        "projects": count_projects(row),
         "sessions": sessions,
         "incomplete": [entry for session_id, entry in told if session_id],
         "refusals": [entry for session_id, entry in told if not session_id],

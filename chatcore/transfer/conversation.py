@@ -95,6 +95,18 @@ class Conversation:
     notes: list[str] = field(default_factory=list)
 
 
+@dataclass(kw_only=True)
+class ForeignProject:
+    """What several chats of a product share. `chats` are their ids there, where it says which."""
+
+    name: str
+    instructions: str = ""
+    rules: list[str] = field(default_factory=list)
+    files: list[ChatFile] = field(default_factory=list)
+    chats: list[str] = field(default_factory=list)
+    created_at: datetime | None = None
+
+
 def chain(messages: Sequence[ChatMessage]) -> list[Node]:
     """Return the messages of a chat without branches as nodes."""
     return [

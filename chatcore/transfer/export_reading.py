@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from chatcore.transfer.conversation import Conversation
+from chatcore.transfer.conversation import Conversation, ForeignProject
 from chatcore.transfer.export_files import (
     UNREADABLE,
     Export,
@@ -42,6 +42,7 @@ class FoundItem:
     raw: bytes
     member_name: str
     conversations: list[Conversation] = field(default_factory=list)
+    projects: list[ForeignProject] = field(default_factory=list)
     own_session: Any = None  # a session that Chatcore exported
     title: str = ""
     problem: str = ""
@@ -120,6 +121,8 @@ def _read_item(reader: Reader, item: Item | str, source: Source) -> FoundItem:
         value = reader.parse(item.raw)
         if reader.is_own:
             return FoundItem(**values, own_session=value)
+        if reader.has_projects:
+            return FoundItem(**values, projects=list(reader.read_projects(value, source)))
         conversations = list(reader.read(value, source))
     except OddChat as error:
         return FoundItem(**values, problem=str(error))

@@ -17,12 +17,14 @@ from django.utils import timezone
 from chatcore.databases.clock import read_clock
 from chatcore.databases.outages import StorageAway
 from chatcore.models import Import, ImportedChat, ImportPart, ImportProblem, Session
+from chatcore.projects.changes import TooManyProjects
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.truncation import clean_text
 from chatcore.transfer import chat_storing, importer
 from chatcore.transfer.conversation import Conversation
 from chatcore.transfer.export_files import Export, UnreadableExport
 from chatcore.transfer.export_reading import FoundItem, read_export
+from chatcore.transfer.project_storing import store_project
 from models_registry.models import AiModel
 
 logger = logging.getLogger(__name__)
@@ -76,6 +78,8 @@ class ImportRun:
             self._settle_problem(item, item.title, [item.problem])
         elif item.own_session is not None:
             self._import_own(item)
+        elif item.projects:
+            self._import_projects(item)
         elif not item.conversations:
             self._settle_problem(item, item.title, [NOTHING_SAID])
         step = self._step
@@ -87,6 +91,16 @@ class ImportRun:
                 self._nameless[name] += 1
                 conversation.id = f"{name}-{self._nameless[name]}"
             self._import_conversation(item, conversation)
+
+    def _import_projects(self, item: FoundItem) -> None:
+        for project in item.projects:
+            try:
+                notes = store_project(self.row.owner, project, product=item.product)
+            except TooManyProjects as error:
+                self._settle_problem(item, project.name, [str(error)])
+                continue
+            if notes:
+                self._add_problem(item, project.name, notes, None)
 
     def _import_conversation(self, item: FoundItem, conversation: Conversation) -> None:
         title = chat_storing.choose_title(conversation)

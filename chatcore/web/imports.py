@@ -8,6 +8,7 @@ from django.shortcuts import get_object_or_404, render
 
 from chatcore.models import Import
 from chatcore.transfer.import_jobs import KEPT_FOR, measure_upload
+from chatcore.transfer.project_storing import count_projects
 from chatcore.web.chat_list import load_sidebar
 
 SHOWN_PROBLEMS = 500
@@ -24,6 +25,7 @@ def show_import(request: HttpRequest, pk: UUID) -> HttpResponse:
         "is_open": row.status in Import.OPEN_STATUSES,
         "percent": round(100 * received / size) if size else 100,
         "done": row.came + row.partly + row.refused + row.known,
+        "projects": count_projects(row),
         "partly": problems.exclude(session=None)[:SHOWN_PROBLEMS],
         "refused": problems.filter(session=None)[:SHOWN_PROBLEMS],
         "shown_problems": SHOWN_PROBLEMS,

@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chatcore.models import Attachment, ImportedChat, Message, Session
+from chatcore.models import Attachment, ImportedChat, Message, Project, Session
 from chatcore.transfer.products import READERS
 from tests.support.exports import list_exports, list_files, load_export, pack
 
@@ -81,6 +81,11 @@ def test_an_export_comes_in(api: APIClient, name: str) -> None:
         assert find_beginning(words) in others
     files = {file.name for session in sessions for file in session.attachments.all()}
     assert files == FILES.get(name, set())
+    projects = {
+        project.name: {file.name for file in project.files.all()}
+        for project in Project.objects.all()
+    }
+    assert projects == {title: set(names) for title, names in export.get("projects", {}).items()}
     words = " ".join(Message.objects.values_list("content", flat=True))
     words += " ".join(Attachment.objects.values_list("text", flat=True))
     assert all(text in words for text in export.get("texts", []))

@@ -20,6 +20,7 @@ from chatcore.transfer.export_files import (
 )
 from chatcore.transfer.exporter import FORMAT
 from chatcore.transfer.import_runs import import_export
+from chatcore.transfer.project_storing import count_projects
 
 HEAD_BYTES = 200
 
@@ -55,7 +56,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{kind}: {problem.title or '-'}: {' '.join(problem.reasons)}")
         self.stdout.write(
             f"{row.came:,} came in, {row.partly:,} in part, {row.refused:,} not;"
-            f" {row.known:,} were here already."
+            f" {row.known:,} were here already. Projects: {count_projects(row):,}."
         )
 
     def _import_session(self, owner: Any, member: Member) -> None:

@@ -7,10 +7,12 @@ from chatcore.transfer.products.aistudio import AiStudioReader
 from chatcore.transfer.products.base import OddChat, Reader, Source
 from chatcore.transfer.products.bigagi import BigAgiReader
 from chatcore.transfer.products.chatbox import ChatboxReader
+from chatcore.transfer.products.chatcore_projects import ChatcoreProjectReader
 from chatcore.transfer.products.chatcore_sessions import ChatcoreReader
 from chatcore.transfer.products.chatgpt import ChatGptReader, GroupChatReader
 from chatcore.transfer.products.cherrystudio import CherryStudioReader
 from chatcore.transfer.products.claude import ClaudeReader
+from chatcore.transfer.products.claude_projects import ClaudeMemoryReader, ClaudeProjectReader
 from chatcore.transfer.products.copilot import CopilotReader
 from chatcore.transfer.products.deepseek import DeepSeekReader
 from chatcore.transfer.products.gemini import GeminiPageReader, GeminiReader, WorkspaceReader
@@ -28,10 +30,13 @@ from chatcore.transfer.products.typingmind import TypingMindReader
 
 READERS: tuple[Reader, ...] = (
     ChatcoreReader(),
+    ChatcoreProjectReader(),
     DeepSeekReader(),
     ChatGptReader(),
     GroupChatReader(),
     ClaudeReader(),
+    ClaudeProjectReader(),
+    ClaudeMemoryReader(),
     GrokReader(),
     PerplexityReader(),
     OpenWebUiReader(),

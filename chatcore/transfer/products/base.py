@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from chatcore.transfer.conversation import (
     ChatFile,
     Conversation,
+    ForeignProject,
     join_words,
     to_dict,
     to_list,
@@ -51,6 +52,7 @@ class Reader:
     name: ClassVar[str]
     path: ClassVar[Sequence[str]] = ()  # of the list of chats in an object
     is_own: ClassVar[bool] = False  # sessions that Chatcore exported
+    has_projects: ClassVar[bool] = False  # and no chats: `read_projects` is asked
 
     def recognizes(self, sample: Sample, member: Member) -> bool:
         """Return True for a file of this product that has chats."""
@@ -74,6 +76,10 @@ class Reader:
 
     def read(self, value: Any, source: Source) -> Iterator[Conversation]:
         """Yield the chats that an item has, mostly one. Any error means that it is odd."""
+        raise NotImplementedError
+
+    def read_projects(self, value: Any, source: Source) -> Iterator[ForeignProject]:
+        """Yield the projects that an item has, as `read` yields chats."""
         raise NotImplementedError
 
 
