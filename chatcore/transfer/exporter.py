@@ -1,18 +1,20 @@
 """Export a session: in full as JSON, or its current messages as a provider's API takes them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from chatcore.context import tool_pairs
 from chatcore.context.compactor import get_compactor
-from chatcore.models import CHAT_COLUMNS, Message, Session
+from chatcore.files.rendering import fence_text
+from chatcore.models import CHAT_COLUMNS, Attachment, Message, Session
 from chatcore.providers import params as provider_params
-from chatcore.providers.base import ChatMessage, ToolCall
+from chatcore.providers.base import ChatMessage, File, ToolCall
 from chatcore.transfer import context, formats, links
 
 FORMAT = "chatcore-session-1"
 BATCH_SIZE = 500  # rows loaded at a time
+IMAGE_NOTE = '[The image "{name}" was attached.]'
 
 # The columns of an exported session, besides its model and its last number.
 SETTING_FIELDS = (
@@ -92,14 +94,30 @@ def _export_message(message: Message) -> dict[str, Any]:
 
 
 def _load_current_messages(session: Session) -> list[ChatMessage]:
-    """Load the messages of the current conversation, interrupted answers too, without files."""
+    """Load the messages of the current conversation, interrupted answers too.
+
+    The texts of their files stand in them; of images only the names.
+    """
     rows = (
         session.messages.exclude_superseded()
         .exclude(status__in=(Message.Status.STREAMING, Message.Status.FAILED))
         .order_by("seq")
-        .values(*CHAT_COLUMNS)
+        .values("pk", *CHAT_COLUMNS)
     )
-    return [_build_chat_message(**row) for row in rows.iterator(chunk_size=BATCH_SIZE)]
+    messages = {
+        row.pop("pk"): _build_chat_message(**row) for row in rows.iterator(chunk_size=BATCH_SIZE)
+    }
+    files = session.attachments.filter(kind=Attachment.Kind.FILE, message__isnull=False)
+    for file in files.defer("data").order_by("created_at", "id").iterator(chunk_size=20):
+        if file.message_id not in messages:
+            continue
+        text = IMAGE_NOTE.format(name=file.name)
+        if not file.media_type.startswith("image/"):
+            text = fence_text(File(name=file.name, size=file.size, text=file.text))
+        message = messages[file.message_id]
+        content = "\n\n".join(part for part in (message.content, text) if part)
+        messages[file.message_id] = replace(message, content=content)
+    return list(messages.values())
 
 
 def _build_chat_message(*, tool_calls: Sequence[Mapping[str, str]], **fields: Any) -> ChatMessage:

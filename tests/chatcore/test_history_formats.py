@@ -6,6 +6,8 @@ import pytest
 from rest_framework.test import APIClient
 
 from chatcore.models import Session
+from tests.support.attachment_requests import say, upload
+from tests.support.sample_files import build_png
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 from tests.support.stored_talk import CALL, message, sent, sound, summarize, talk
@@ -35,6 +37,20 @@ def test_a_history_goes_out_and_comes_back_in_another_systems_form(
     assert back.status_code == 201, back.json()
     made = Session.objects.get(pk=copy)
     assert spoken(made) == spoken(talk)
+
+
+@pytest.mark.parametrize("format", ["openai", "anthropic"])
+def test_the_other_forms_have_the_texts_of_files(
+    api: APIClient, session: Session, format: str
+) -> None:
+    files = [upload(api, session, b"Depth: 12 m", "lake.txt").json()["id"]]
+    files.append(upload(api, session, build_png(2, 2), "lake.png").json()["id"])
+    say(api, session, files, "How deep?")
+    out = api.get(f"/api/v1/sessions/{session.pk}/export", {"format": format}).json()
+    question = str(out["messages"][0]["content"])
+    assert "How deep?" in question
+    assert "Depth: 12 m" in question
+    assert "lake.png" in question
 
 
 def test_the_other_forms_are_what_the_other_apis_take(api: APIClient, talk: Session) -> None:
