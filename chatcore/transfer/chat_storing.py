@@ -20,6 +20,7 @@ from chatcore.models import MAX_CALL_ID, MAX_TOOL_NAME, Attachment, Message, Ses
 from chatcore.sessions.draft_rows import store_files
 from chatcore.sessions.drafts import SessionDraft
 from chatcore.sessions.truncation import clean_text
+from chatcore.sessions.visible_text import is_visible
 from chatcore.transfer import importer
 from chatcore.transfer.conversation import ChatFile, ChatMessage, Conversation, join_words
 from chatcore.transfer.imported_outputs import cut_results
@@ -131,7 +132,7 @@ def append_tail(
 def choose_title(conversation: Conversation) -> str:
     """Return the title of a chat, or the beginning of its first question."""
     title = " ".join(clean_text(conversation.title).split())
-    if not title:
+    if not is_visible(title):
         texts = (node.message.text for node in conversation.nodes if node.message)
         first = next((text for text in texts if text.strip()), "")
         words = " ".join(clean_text(first[: 20 * QUESTION_CHARS]).split())

@@ -17,6 +17,7 @@ from chatcore.models.mcp_server import MAX_SERVERS, NAME_PATTERN
 from chatcore.provisioning.documents import PERSON, apply_document
 from chatcore.rest.scopes import PREFIXES
 from chatcore.sessions.truncation import clean_text
+from chatcore.sessions.visible_text import is_visible
 from chatcore.tools.mcp.server_form import ServerForm
 from models_registry.models import AiModel, Provider
 
@@ -36,7 +37,8 @@ class LineField(forms.CharField):
         NUL characters are removed here, because the validators that run next would refuse them.
         """
         words = clean_text(super().to_python(value) or "").split()
-        return " ".join(words)[: self.max_chars]
+        line = " ".join(words)[: self.max_chars]
+        return line if is_visible(line) else ""
 
 
 class RenameForm(forms.Form):

@@ -243,7 +243,10 @@ def test_a_summary_of_a_session_that_is_deleted_meanwhile_is_404(
 
 
 def test_a_title_of_blanks_is_none(api: APIClient) -> None:
-    created = api.post(SESSIONS, {"title": " \t\n\u3000 "}).json()
-    assert created["title"] == ""
+    # Invisible signs too: a joiner, a filler of Korean, empty Braille, a mark of direction.
+    for blank in (" \t\n\u3000 ", "\u200b\u2060", "\u3164", "\u2800\ufe0f", "\u202e"):
+        created = api.post(SESSIONS, {"title": blank}).json()
+        assert created["title"] == ""
+    assert api.post(SESSIONS, {"title": "\U0001fae8"}).json()["title"] == "\U0001fae8"
     changed = api.patch(f"{SESSIONS}/{created['id']}", {"title": "  A trip\n"})
     assert changed.json()["title"] == "A trip"

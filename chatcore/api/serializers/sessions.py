@@ -16,6 +16,7 @@ from chatcore.rest.fields import RatioField, StrictBooleanField, StrictSerialize
 from chatcore.rights.models import select_models
 from chatcore.rights.names import Kind, list_allowed
 from chatcore.rights.policies import accepts_policy
+from chatcore.sessions.visible_text import is_visible
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp import catalog as mcp_catalog
 from models_registry.models import AiModel
@@ -125,6 +126,10 @@ class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
                 model = select_models(self.context["request"].user.pk).find_default()
             _check_param_names(attrs["params"], model)
         return attrs
+
+    def validate_title(self, title: str) -> str:
+        """Take a title that nobody can see for none."""
+        return title if is_visible(title) else ""
 
     def validate_temporary(self, is_temporary: bool) -> bool:
         """Refuse to make a session temporary that was created as any other."""
