@@ -46,6 +46,7 @@ class OptionalApp:
 OPTIONAL_APPS = (
     OptionalApp("holds", tables=("chatcore_hold",)),
     OptionalApp("budgets", tables=("chatcore_budget", "chatcore_usagesum")),
+    OptionalApp("backups"),
     OptionalApp("webhooks", tables=("chatcore_webhookdelivery", "chatcore_webhook")),
 )
 
@@ -108,12 +109,12 @@ class Extension:
 
 
 class ExtensionConfig(AppConfig):
-    """The configuration of an app whose `extension` is the dotted path of its Extension.
+    """The configuration of an app; `extension` is the dotted path of its Extension, if it has one.
 
     A subclass says `default = True`: Django sees two configurations in its module.
     """
 
-    extension: str
+    extension: str = ""
 
 
 class Refusal(Exception):
@@ -142,7 +143,8 @@ def list_extension_configs() -> list[ExtensionConfig]:
 @cache
 def get_extensions() -> tuple[Extension, ...]:
     """Return the extensions of the installed apps, in the order of INSTALLED_APPS."""
-    return tuple(import_string(config.extension)() for config in list_extension_configs())
+    paths = [config.extension for config in list_extension_configs() if config.extension]
+    return tuple(import_string(path)() for path in paths)
 
 
 def list_kept_owners() -> "list[QuerySet[Any, Any]]":

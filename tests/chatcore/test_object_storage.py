@@ -14,7 +14,7 @@ from django.test.utils import override_settings
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chatcore.backups import outputs
+from chatcore.contrib.backups import outputs
 from chatcore.files import output_store
 from chatcore.models import Attachment, OutputFile, Session
 from chatcore.sessions import deletion, verification

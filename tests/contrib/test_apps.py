@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chatcore import checks, extension
-from chatcore.backups import restoration
+from chatcore.contrib.backups import restoration
 from chatcore.contrib.holds.models import Hold
 from chatcore.databases import absent_apps
 from chatcore.environment import read_names

@@ -8,8 +8,8 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
-from chatcore.backups import databases, outputs
-from chatcore.backups.archive import (
+from chatcore.contrib.backups import databases, outputs
+from chatcore.contrib.backups.archive import (
     DATABASE,
     KEY_FILES,
     Manifest,

@@ -6,7 +6,7 @@ from django.core.exceptions import SuspiciousFileOperation
 from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 
-from chatcore.backups.archive import InvalidBackup
+from chatcore.contrib.backups.archive import InvalidBackup
 from chatcore.files import output_store
 
 

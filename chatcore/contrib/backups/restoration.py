@@ -14,8 +14,8 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
-from chatcore.backups import archive, databases, outputs
-from chatcore.backups.archive import (
+from chatcore.contrib.backups import archive, databases, outputs
+from chatcore.contrib.backups.archive import (
     DATABASE,
     KEY_FILES,
     InvalidBackup,

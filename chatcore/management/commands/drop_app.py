@@ -33,6 +33,8 @@ class Command(BaseCommand):
         if not apps.is_installed(optional_app.path):
             self._run_with(optional_app, file, yes)
             return
+        if not optional_app.tables:
+            raise CommandError(f"{app} has no tables. CHATCORE_WITHOUT={app} is all it takes.")
         call_command("migrate", app, verbosity=0)
         if reason := _find_reason_to_stay(optional_app):
             raise CommandError(f"Nothing was dropped: {reason}")

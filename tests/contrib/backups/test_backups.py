@@ -17,7 +17,7 @@ from django.db import connection
 from knox.models import AuthToken
 from rest_framework.test import APIClient
 
-from chatcore.backups import archive, databases
+from chatcore.contrib.backups import archive, databases
 from chatcore.files import output_store
 from chatcore.models import Attachment, Message, Session, Turn
 from chatcore.turns.messages import append_message

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from chatcore.backups import creation, databases
+from chatcore.contrib.backups import creation, databases
 
 
 class Command(BaseCommand):

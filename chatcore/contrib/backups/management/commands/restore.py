@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from chatcore.backups import archive, databases, restoration
+from chatcore.contrib.backups import archive, databases, restoration
 
 
 class Command(BaseCommand):

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from chatcore.backups.archive import (
+from chatcore.contrib.backups.archive import (
     FORMAT_WITHOUT_DIGESTS,
     KEY_FILES,
     OUTPUTS,
