@@ -64,7 +64,6 @@ SIDEBAR: dict[str, dict[str, str]] = {
         "auth.group": "group",
         "chatcore.grouprights": "rule",
         "chatcore.invitation": "mail",
-        "chatcore.auditentry": "policy",
         "account": "",
         "socialaccount": "",
         "mfa": "",

@@ -15,12 +15,10 @@ class Chatcore(AppConfig):
     verbose_name = "Conversations"
 
     def ready(self) -> None:
-        """Register what others ask for, and begin to write the audit log."""
+        """Register what others ask for."""
         from chatcore import checks  # noqa: F401
-        from chatcore.accounts import audit
         from chatcore.provisioning import registry
 
-        audit.connect()
         registry.register("chatcore.rights.provisioned_groups.Groups")
         start_error_reports(settings.SENTRY_DSN)
         if settings.TRACES != "off":

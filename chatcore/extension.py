@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
     from django.utils.safestring import SafeString
 
+    from chatcore.accounts.audit import Act
     from chatcore.events.types import Event
     from chatcore.spending.calls import CallEnd, Reservation
 
@@ -44,6 +45,7 @@ class OptionalApp:
 
 # In the order in which they are installed and asked.
 OPTIONAL_APPS = (
+    OptionalApp("audit", tables=("chatcore_auditentry",)),
     OptionalApp("holds", tables=("chatcore_hold",)),
     OptionalApp("budgets", tables=("chatcore_budget", "chatcore_usagesum")),
     OptionalApp("backups"),
@@ -85,6 +87,9 @@ class Extension:
 
     def settle_call(self, call: "Reservation", end: "CallEnd") -> None:
         """Note a call that has ended, in the transaction that stores its answer."""
+
+    def record_act(self, act: "Act") -> None:
+        """Note what somebody did, in the transaction of the act."""
 
     def on_events(self, session_id: UUID, events: "Sequence[Event]") -> None:
         """Note events of a session that are stored in this transaction."""

@@ -5,7 +5,6 @@ Django's autodiscovery imports this package, and each module registers its pages
 
 from chatcore.admin import (  # noqa: F401
     accounts,
-    audit,
     context_revisions,
     group_rights,
     language_models,

@@ -76,7 +76,7 @@ def _fit_to_references(row: Model) -> bool:
     """Clear references to rows that are gone; return False if the row would have gone with them."""
     for field in row._meta.concrete_fields:
         key = getattr(row, field.attname)
-        if not isinstance(field, ForeignKey) or key is None:
+        if not isinstance(field, ForeignKey) or not field.db_constraint or key is None:
             continue
         if not field.related_model._base_manager.filter(pk=key).exists():
             if field.remote_field.on_delete is not SET_NULL:

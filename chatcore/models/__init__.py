@@ -1,7 +1,6 @@
 """The tables of the conversation, one concept a file; Django finds them through this package."""
 
 from chatcore.models.attachment import Attachment
-from chatcore.models.audit_entry import AuditEntry
 from chatcore.models.context import ContextEdit, ContextRevision
 from chatcore.models.event import SessionEvent
 from chatcore.models.group_rights import GroupRights
@@ -38,7 +37,6 @@ __all__ = [
     "MAX_CALL_ID",
     "MAX_TOOL_NAME",
     "Attachment",
-    "AuditEntry",
     "ContextEdit",
     "ContextRevision",
     "GroupRights",

@@ -9,7 +9,6 @@ from typing import Any
 
 from django.db import DatabaseError, connection
 
-from chatcore.accounts import audit
 from chatcore.databases.erasure import ErasureChore
 from chatcore.events import retention
 from chatcore.extension import get_extensions
@@ -30,7 +29,6 @@ PURGE_SECONDS = 10.0
 ERASE_SECONDS = 60.0
 DELETIONS: tuple[tuple[float, Callable[[], object]], ...] = (
     (PRUNE_SECONDS, retention.prune_events),
-    (PRUNE_SECONDS, audit.prune_entries),
     (PRUNE_SECONDS, intake.prune_unsent_files),
     (PRUNE_SECONDS, output_store.sweep_orphans),
     (PRUNE_SECONDS, import_jobs.prune_imports),

@@ -21,7 +21,7 @@ from knox.models import AuthToken
 from chatcore.accounts import audit
 from chatcore.databases.erasure import ErasureChore
 from chatcore.extension import list_keepers
-from chatcore.models import AuditEntry, Invitation, Session
+from chatcore.models import Invitation, Session
 from chatcore.sessions.deletion import delete_session
 from chatcore.sessions.discarding import purge_session
 from chatcore.transfer.user_export import BATCH_SIZE, list_owned_tables
@@ -140,7 +140,7 @@ def _count_rows(user_pk: Any, words: list[str]) -> dict[str, int]:
         "chatcore.session": Session.all_objects.filter(owner=user_pk).count(),
     }
     for model, field_name in list_owned_tables(User):
-        if model is not AuditEntry:
+        if not getattr(model, "outlives_people", False):
             label = f"{model._meta.label_lower}.{field_name}"
             counts[label] = model._base_manager.filter(**{field_name: user_pk}).count()
     return counts | {label: rows.count() for label, rows in rows_by_words.items()}

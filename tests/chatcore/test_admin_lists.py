@@ -15,11 +15,11 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from chatcore.contrib.audit.models import AuditEntry
 from chatcore.contrib.budgets.models import Budget, UsageSum
 from chatcore.contrib.holds.models import Hold
 from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
 from chatcore.models import (
-    AuditEntry,
     ContextRevision,
     GroupRights,
     Invitation,

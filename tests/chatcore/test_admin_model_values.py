@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from chatcore.admin import language_models
-from chatcore.models import AuditEntry
+from chatcore.contrib.audit.models import AuditEntry
 from chatcore.serving.request_bodies import find_limit
 from models_registry import catalog
 from models_registry.models import AiModel

@@ -19,9 +19,10 @@ from django.utils import timezone
 from knox.models import AuthToken
 from rest_framework.test import APIClient
 
+from chatcore.contrib.audit.models import AuditEntry
 from chatcore.contrib.holds.models import Hold
 from chatcore.contrib.webhooks.models import Webhook
-from chatcore.models import AuditEntry, Message, Session
+from chatcore.models import Message, Session
 from chatcore.sessions.discarding import purge_due_sessions
 from chatcore.sessions.retention import delete_unused_sessions
 from chatcore.transfer.user_export import write_user_export

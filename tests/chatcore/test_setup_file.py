@@ -13,7 +13,8 @@ from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
 
-from chatcore.models import AuditEntry, GroupRights, Session, SetupEntry
+from chatcore.contrib.audit.models import AuditEntry
+from chatcore.models import GroupRights, Session, SetupEntry
 from chatcore.provisioning.documents import apply_setup_file
 from chatcore.provisioning.sections import SetupRefused
 from compaction.models import CompactionPolicy

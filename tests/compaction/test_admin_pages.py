@@ -8,7 +8,8 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 
-from chatcore.models import AuditEntry, ContextRevision, Session
+from chatcore.contrib.audit.models import AuditEntry
+from chatcore.models import ContextRevision, Session
 from compaction.admin.policy_form import PolicyForm
 from compaction.models import (
     CompactionPolicy,

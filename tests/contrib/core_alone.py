@@ -30,6 +30,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 # What nobody reads where the app is absent.
 WORDS = {
     "holds": r"legal hold",
+    "audit": r"audit (log|entr)",
     "backups": r"verify_backup",
     "budgets": r"(?<!token )(?<!context )(?<!context_)\bbudget",
     "webhooks": r"webhook",

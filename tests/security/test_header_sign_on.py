@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.test.utils import override_settings
 
-from chatcore.models import AuditEntry
+from chatcore.contrib.audit.models import AuditEntry
 
 pytestmark = pytest.mark.django_db
 RECIPE = re.compile(r"```python\n(from django.contrib.auth.middleware.*?)```", re.DOTALL)

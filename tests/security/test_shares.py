@@ -9,9 +9,10 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from chatcore.contrib.audit.models import AuditEntry
 from chatcore.contrib.holds.models import Hold
 from chatcore.files import intake
-from chatcore.models import Attachment, AuditEntry, Message, Session, Share
+from chatcore.models import Attachment, Message, Session, Share
 from chatcore.sessions.deletion import delete_session
 from chatcore.turns.deletion import delete_message
 from tests.conftest import Live

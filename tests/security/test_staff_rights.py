@@ -17,7 +17,9 @@ from knox.models import AuthToken
 from chatcore.accounts import audit
 from chatcore.accounts.tokens import create_token
 from chatcore.context import revisions
-from chatcore.models import AuditEntry, Invitation, Message, Session, Turn
+from chatcore.contrib.audit.extension import prune_entries
+from chatcore.contrib.audit.models import AuditEntry
+from chatcore.models import Invitation, Message, Session, Turn
 from compaction.models import CompactionRun, LedgerLine
 
 pytestmark = pytest.mark.django_db
@@ -170,12 +172,12 @@ def test_an_action_is_noted_for_each_row(staff: Staff, talk: Session) -> None:
 def test_only_the_auditor_reads_the_log_and_nobody_changes_it(staff: Staff) -> None:
     audit.record("sign_out")
     entry = AuditEntry.objects.latest("pk")
-    listed = reverse("admin:chatcore_auditentry_changelist")
+    listed = reverse("admin:audit_auditentry_changelist")
     assert staff("Support").get(listed).status_code == 403
     auditor = staff("Auditor")
     assert auditor.get(listed).status_code == 200
     for name in ("change", "delete"):
-        address = reverse(f"admin:chatcore_auditentry_{name}", args=[entry.pk])
+        address = reverse(f"admin:audit_auditentry_{name}", args=[entry.pk])
         assert staff(f"no group, {name}").post(address, {"post": "yes"}).status_code in (302, 403)
         assert auditor.post(address, {"post": "yes"}).status_code == 403
     for act in (entry.save, entry.delete, AuditEntry.objects.all().delete):
@@ -211,7 +213,7 @@ def test_entries_go_when_their_time_is_over(settings: Any, db: None) -> None:
     with time_machine.travel(timezone.now() - timedelta(days=31)):
         audit.record("old")
     audit.record("new")
-    assert audit.prune_entries() == 1
+    assert prune_entries() == 1
     assert AuditEntry.objects.get().act == "new"
 
 

@@ -10,9 +10,10 @@ from django.urls import reverse
 from knox.models import AuthToken
 
 from chatcore.accounts.tokens import create_token
+from chatcore.contrib.audit.models import AuditEntry
 from chatcore.contrib.holds.models import Hold
 from chatcore.contrib.webhooks.models import Webhook
-from chatcore.models import AuditEntry, Message, Session
+from chatcore.models import Message, Session
 from compaction.models import CompactionRun
 from tests.support.browsing import store_exchange
 
@@ -72,6 +73,6 @@ def test_the_admin_erases_a_user_who_has_sessions(alice: User) -> None:
     assert client.post(address, {"post": "yes"}).status_code == 302
     assert [*User.objects.all()] == [root]
     assert not Session.all_objects.exists()
-    log = client.get(reverse("admin:chatcore_auditentry_changelist")).content.decode()
+    log = client.get(reverse("admin:audit_auditentry_changelist")).content.decode()
     assert "user.erased" in log
     assert f"user {alice.pk}, erased" in log

@@ -10,7 +10,8 @@ from django.test import Client
 from django.urls import reverse
 from playwright.sync_api import Page, expect
 
-from chatcore.models import AuditEntry, Message, Session
+from chatcore.contrib.audit.models import AuditEntry
+from chatcore.models import Message, Session
 from compaction.models import CompactionPolicy, CompactionRun
 from tests.conftest import Live
 from tests.support.browsing import store_exchange
@@ -104,7 +105,7 @@ def test_support_sees_sizes_and_no_words(
     expect(page.get_by_text("9,000 → 1,200")).to_be_visible()
     page.goto("/admin/chatcore/session/?q=Bread")  # a title is no answer to those who see none
     expect(page.locator("#result_list tbody tr")).to_have_count(0)
-    for path in ("/admin/chatcore/auditentry/", "/admin/models_registry/provider/"):
+    for path in ("/admin/audit/auditentry/", "/admin/models_registry/provider/"):
         answer = page.goto(path)
         assert answer is not None
         assert answer.status == 403, path
@@ -119,9 +120,9 @@ def test_an_auditor_sees_the_log_and_nothing_else(
     sign_in_as(make_staff("auditor", "view_auditentry"))
     page.goto("/admin/")
     expect(page.get_by_text("There are no numbers that you may see.")).to_be_visible()
-    page.locator("a[href='/admin/chatcore/auditentry/']").first.click()
+    page.locator("a[href='/admin/audit/auditentry/']").first.click()
     expect(page.get_by_text("session.rewound")).to_be_visible()
-    page.goto("/admin/chatcore/auditentry/?q=192.0.2.7")
+    page.goto("/admin/audit/auditentry/?q=192.0.2.7")
     expect(page.get_by_text("sign_in.failed")).to_be_visible()
     expect(page.get_by_text("session.rewound")).to_have_count(0)
     for path in (

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from chatcore.admin.base import ReadOnlyAdmin, find_people
-from chatcore.models import AuditEntry
+from chatcore.contrib.audit.models import AuditEntry
 
 # The beginnings of the names of acts. Asking the log itself for all names would read all of it.
 KINDS = {
@@ -42,6 +42,7 @@ class KindFilter(admin.SimpleListFilter):
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin):
+    sidebar = ("people", "policy")
     list_display = ("at", "act", "person", "object_type", "object_id", "detail", "address")
     list_filter = ("at", KindFilter)
     list_select_related = ("actor",)
@@ -58,7 +59,9 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         """Find by what an index knows: who, which act, from where, on which object."""
         if not search_term:
             return queryset, False
+        # Entries of before have the name that a model had in the core.
         types = [model._meta.label_lower for model in apps.get_models()]
+        types += [f"chatcore.{name.rpartition('.')[2]}" for name in types]
         matches = Q(act=search_term) | Q(address=search_term)
         matches |= Q(object_type__in=types, object_id=search_term)
         return queryset.filter(matches | Q(actor__in=find_people(search_term))), False

@@ -7,7 +7,7 @@ from django.db import models
 
 
 class AppendOnlyRows(models.QuerySet["AuditEntry"]):
-    """Refuses what would change the log. Only its retention deletes (accounts/audit.py)."""
+    """Refuses what would change the log. Only its retention deletes (extension.py)."""
 
     def update(self, **values: Any) -> NoReturn:
         """Refuse."""
@@ -41,7 +41,10 @@ class AuditEntry(models.Model):
 
     objects = AppendOnlyRows.as_manager()
 
+    outlives_people = True
+
     class Meta:
+        db_table = "chatcore_auditentry"
         verbose_name_plural = "audit entries"
         indexes = [
             models.Index(fields=["object_type", "object_id"], name="audit_of_an_object"),
