@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from importlib import import_module
 from typing import Any
 
 import django
@@ -9,6 +10,7 @@ from asgiref.sync import sync_to_async
 from django.core.handlers.asgi import ASGIHandler
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.utils.module_loading import module_has_submodule
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatcore.settings")
 # WhiteNoise sends static files as a synchronous iterator, and Django warns that this blocks. The
@@ -40,10 +42,10 @@ django_application = OneThreadHandler()
 # first person waits.
 import chatcore.urls  # noqa: E402, F401
 from chatcore.events.long_responses import serve_request  # noqa: E402
-from chatcore.faces.mcp.application import PATHS as MCP_PATHS  # noqa: E402
-from chatcore.faces.mcp.application import serve_mcp  # noqa: E402
+from chatcore.extension import list_extension_configs  # noqa: E402
 from chatcore.faces.responses.websocket import serve_websocket  # noqa: E402
 from chatcore.serving.answers import (  # noqa: E402
+    Application,
     Receive,
     Scope,
     Send,
@@ -66,10 +68,9 @@ async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         await serve_websocket(scope, receive, send)
     elif scope["path"] in LIVENESS_PATHS:
         await report_life(send)
-    elif scope["path"] in MCP_PATHS:
-        await mcp_application(scope, receive, send)
     else:
-        await page_application(scope, receive, send)
+        serve_path = applications.get(scope["path"], page_application)
+        await serve_path(scope, receive, send)
 
 
 async def _serve_django(scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,6 +82,16 @@ async def _run_django(scope: Scope, receive: Any, send: Any) -> None:
         await django_application(restore_path(scope), receive, send)
 
 
-mcp_application = refuse_in_words(serve_mcp)
+def _find_applications() -> dict[str, Application]:
+    """Return the ASGI applications of apps by their paths: NAME/asgi.py has PATHS and `serve`."""
+    modules = [
+        import_module(f"{config.name}.asgi")
+        for config in list_extension_configs()
+        if module_has_submodule(config.module, "asgi")
+    ]
+    return {path: refuse_in_words(module.serve) for module in modules for path in module.PATHS}
+
+
+applications = _find_applications()
 page_application = refuse_in_words(_serve_django)
 application = serve_below(BASE_PATH, serve)

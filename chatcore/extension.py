@@ -49,6 +49,7 @@ OPTIONAL_APPS = (
     OptionalApp("holds", tables=("chatcore_hold",)),
     OptionalApp("budgets", tables=("chatcore_budget", "chatcore_usagesum")),
     OptionalApp("backups"),
+    OptionalApp("mcp_server"),
     OptionalApp("webhooks", tables=("chatcore_webhookdelivery", "chatcore_webhook")),
 )
 

@@ -42,7 +42,7 @@ WALLS = [
         ],
     ),
     Wall("", ["openai", "anthropic"], exempt_paths=["chatcore/providers/"]),
-    Wall("", ["mcp"], exempt_paths=["chatcore/tools/mcp/", "chatcore/faces/mcp/"]),
+    Wall("", ["mcp"], exempt_paths=["chatcore/tools/mcp/", "chatcore/contrib/mcp_server/"]),
     Wall("", ["django_q"], exempt_paths=["compaction/worker/", "chatcore/admin/queue.py"]),
     Wall(
         "",

@@ -33,8 +33,10 @@ WORDS = {
     "audit": r"audit (log|entr)",
     "backups": r"verify_backup",
     "budgets": r"(?<!token )(?<!context )(?<!context_)\bbudget",
+    "mcp_server": r"(?<![\w…])/mcp(?!\w)",
     "webhooks": r"webhook",
 }
+PATHS = {"budgets": "/api/v1/usage", "mcp_server": "/mcp", "webhooks": "/api/v1/webhooks"}
 
 
 def find_words(text: str) -> list[str]:
@@ -63,6 +65,14 @@ def test_rest_and_commands_have_no_word_of_it(api: APIClient) -> None:
     assert find_words(schema) == []
     assert find_words("\n".join(list_commands())) == []
     assert find_words(str(get_resolver().reverse_dict.keys())) == []
+
+
+def test_no_path_of_it_is_served(live: object, user: User) -> None:
+    absent_names = [app.name for app in list_absent_apps()]
+    with open_api_client(live.url, user) as client:  # type: ignore[attr-defined]
+        for name, path in PATHS.items():
+            status = client.post(f"{live.url}{path}", json={}).status_code  # type: ignore[attr-defined]
+            assert (status == 404) == (name in absent_names), path
 
 
 def test_pages_have_no_word_of_it(client: Client, session: Session, user: User) -> None:

@@ -18,7 +18,7 @@ Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 
 
-async def serve_mcp(scope: Scope, receive: Receive, send: Send) -> None:
+async def serve(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer one request of a client. Raises the problem that refuses it."""
     headers = dict(scope["headers"])
     # No cookies: a page of any other site could send them.
@@ -32,7 +32,7 @@ async def serve_mcp(scope: Scope, receive: Receive, send: Send) -> None:
     await _load_sdk()
     from mcp.server.transport_security import TransportSecuritySettings
 
-    from chatcore.faces.mcp.tools import build_server, request_headers
+    from chatcore.contrib.mcp_server.tools import build_server, request_headers
 
     server = build_server()
     server.streamable_http_app(
@@ -49,6 +49,6 @@ async def serve_mcp(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def _load_sdk() -> None:
     def load() -> None:
-        import chatcore.faces.mcp.tools  # noqa: F401
+        import chatcore.contrib.mcp_server.tools  # noqa: F401
 
     await run_in_thread(load)

@@ -10,7 +10,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
-from chatcore.faces.mcp.rest_calls import RestRefusal, call_rest, find_cursor
+from chatcore.contrib.mcp_server.rest_calls import RestRefusal, call_rest, find_cursor
 from chatcore.net.outbound import build_user_agent
 from chatcore.threads import run_in_thread
 

@@ -1,4 +1,4 @@
 """Tools of other programs, by the Model Context Protocol: which there are, and their calls.
 
-Beside `faces/mcp`, which serves this protocol, it is the only package that imports the SDK.
+Beside `contrib/mcp_server`, which serves this protocol, it alone imports the SDK.
 """
