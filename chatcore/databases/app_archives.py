@@ -12,7 +12,7 @@ from django.core import serializers
 from django.core.management.color import no_style
 from django.core.serializers.base import DeserializationError
 from django.db import IntegrityError, connection, transaction
-from django.db.models import SET_NULL, ForeignKey, Model
+from django.db.models import DO_NOTHING, SET_NULL, ForeignKey, Model
 
 from chatcore.extension import OptionalApp
 
@@ -76,10 +76,13 @@ def _fit_to_references(row: Model) -> bool:
     """Clear references to rows that are gone; return False if the row would have gone with them."""
     for field in row._meta.concrete_fields:
         key = getattr(row, field.attname)
-        if not isinstance(field, ForeignKey) or not field.db_constraint or key is None:
+        if not isinstance(field, ForeignKey) or key is None:
+            continue
+        on_delete = field.remote_field.on_delete
+        if on_delete is DO_NOTHING:  # as an entry of the audit log, which outlives people
             continue
         if not field.related_model._base_manager.filter(pk=key).exists():
-            if field.remote_field.on_delete is not SET_NULL:
+            if on_delete is not SET_NULL:
                 return False
             setattr(row, field.attname, None)
     return True
