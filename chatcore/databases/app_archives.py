@@ -4,6 +4,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from django.apps import apps
 from django.core import serializers
 from django.core.management.color import no_style
 from django.core.serializers.base import DeserializationError
+from django.core.serializers.json import DjangoJSONEncoder
 from django.db import IntegrityError, connection, transaction
 from django.db.models import DO_NOTHING, SET_NULL, ForeignKey, Model
 
@@ -19,6 +21,13 @@ from chatcore.extension import OptionalApp
 
 class InvalidArchive(Exception):
     """The file cannot be loaded; the text says why."""
+
+
+class ExactEncoder(DjangoJSONEncoder):
+    """Django's, with whole times: it would cut them to milliseconds."""
+
+    def default(self, o: Any) -> Any:
+        return o.isoformat() if isinstance(o, datetime) else super().default(o)
 
 
 def list_models(app: OptionalApp) -> list[type[Model]]:
@@ -34,7 +43,7 @@ def write_app_archive(app: OptionalApp, path: Path) -> None:
         with gzip.open(file, "wt", encoding="utf-8") as stream:
             for model in list_models(app):
                 rows = model._base_manager.order_by("pk").iterator()
-                serializers.serialize("jsonl", rows, stream=stream)
+                serializers.serialize("jsonl", rows, stream=stream, cls=ExactEncoder)
         file.flush()
         os.fsync(file.fileno())
 
@@ -60,7 +69,14 @@ def load_app_archive(app: OptionalApp, path: Path) -> tuple[int, int]:
             with connection.cursor() as cursor:
                 for statement in connection.ops.sequence_reset_sql(no_style(), models):
                     cursor.execute(statement)
-    except (EOFError, zlib.error, UnicodeError, DeserializationError, IntegrityError) as error:
+    except (
+        gzip.BadGzipFile,
+        EOFError,
+        zlib.error,
+        UnicodeError,
+        DeserializationError,
+        IntegrityError,
+    ) as error:
         raise InvalidArchive(f"{path} is no archive of {app.name}: {error}") from None
     return loaded, left_out
 

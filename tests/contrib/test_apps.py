@@ -16,6 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chatcore import checks, extension
+from chatcore.contrib.audit.models import AuditEntry
 from chatcore.contrib.backups import restoration
 from chatcore.contrib.holds.models import Hold
 from chatcore.databases import absent_apps
@@ -116,6 +117,20 @@ def test_an_app_is_dropped_into_an_archive_and_comes_back(
         call_command("load_app", "holds", archive)
 
 
+def test_an_entry_of_the_audit_log_comes_back_without_its_person(
+    tables: None, tmp_path: Path
+) -> None:
+    person = User.objects.create_user("carol")
+    entry = AuditEntry.objects.create(act="sign_in.succeeded", actor=person)
+    archive = tmp_path / "audit.jsonl.gz"
+    call_command("drop_app", "audit", archive, yes=True, verbosity=0)
+    call_command("migrate", verbosity=0)
+    number = person.pk
+    person.delete()
+    call_command("load_app", "audit", archive, verbosity=0)
+    assert list(AuditEntry.objects.values_list("at", "actor_id")) == [(entry.at, number)]
+
+
 def test_an_open_hold_refuses_to_be_dropped(db: None, user: User, tmp_path: Path) -> None:
     Hold.objects.create(user=user, reason="A case.")
     with pytest.raises(CommandError, match="1 legal holds are open"):
@@ -128,7 +143,7 @@ def test_a_file_that_is_no_archive_is_refused(db: None, tmp_path: Path) -> None:
     row = {"model": "auth.user", "pk": 1, "fields": {"username": "mallory"}}
     for content in (b"{", gzip.compress(b"{"), gzip.compress(json.dumps(row).encode())):
         file.write_bytes(content)
-        with pytest.raises(CommandError):
+        with pytest.raises(CommandError, match=r"is no archive of holds|It has rows of auth.User"):
             call_command("load_app", "holds", file)
     assert not User.objects.filter(username="mallory").exists()
 
