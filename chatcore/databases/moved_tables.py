@@ -67,16 +67,18 @@ def adopt_rights(
                 content_types.filter(app_label=label, model=name.lower()).delete()
                 former_types.update(app_label=label)
         if is_new and staff:
-            _give_rights(apps, label, staff, alias)
+            give_rights(apps, label, staff, alias)
 
     return migrations.RunPython(adopt, migrations.RunPython.noop)
 
 
-def _give_rights(apps: Any, label: str, staff: Mapping[str, Sequence[str]], alias: str) -> None:
+def give_rights(apps: Any, label: str, staff: Mapping[str, Sequence[str]], alias: str) -> None:
+    """Give rights of an app to groups of staff, as far as these groups are there."""
     config = apps.get_app_config(label)
-    config.models_module = True  # that of a migration has none, and would be passed over
+    models_module = config.models_module
+    config.models_module = models_module or True  # a migration's has none, and would be passed over
     create_permissions(config, apps=apps, verbosity=0, using=alias)
-    config.models_module = None
+    config.models_module = models_module
     permissions = apps.get_model("auth", "Permission").objects.using(alias)
     for group in apps.get_model("auth", "Group").objects.using(alias).filter(name__in=staff):
         rights = permissions.filter(content_type__app_label=label, codename__in=staff[group.name])

@@ -19,12 +19,14 @@ from chatcore.accounts.tokens import create_token
 from chatcore.context import revisions
 from chatcore.contrib.audit.extension import prune_entries
 from chatcore.contrib.audit.models import AuditEntry
+from chatcore.databases.moved_tables import give_rights
 from chatcore.models import Invitation, Message, Session, Turn
 from compaction.models import CompactionRun, LedgerLine
 
 pytestmark = pytest.mark.django_db
 SECRET = "the well is under the old oak"
 STAFF_GROUPS = importlib.import_module("compaction.migrations.0013_staff_groups")
+AUDIT = importlib.import_module("chatcore.contrib.audit.migrations.0001_initial")
 Staff = Callable[[str], Client]
 
 
@@ -58,6 +60,7 @@ def talk(session: Session) -> Session:
 def staff(db: None) -> Staff:
     """Sign somebody in who is in one of the ready groups; with none, a superuser."""
     STAFF_GROUPS.make_groups(apps, None)
+    give_rights(apps, "audit", AUDIT.STAFF, "default")
 
     def sign_in(group: str) -> Client:
         person = User.objects.create_user(group or "root", is_staff=True, is_superuser=not group)

@@ -5,6 +5,9 @@ from django.db import migrations, models
 from chatcore.databases.moved_tables import AFTER_STAFF_GROUPS, adopt_rights, create_or_adopt
 
 
+STAFF = {'Auditor': ['view_auditentry']}
+
+
 class Migration(migrations.Migration):
 
     initial = True
@@ -40,5 +43,5 @@ class Migration(migrations.Migration):
             ),
         ]),
         create_or_adopt('audit'),
-        adopt_rights('audit', 'AuditEntry', staff={'Auditor': ['view_auditentry']}),
+        adopt_rights('audit', 'AuditEntry', staff=STAFF),
     ]
