@@ -1,8 +1,9 @@
 """Somebody moves in: 1,500 chats of ChatGPT and 300 of Open WebUI, in Chromium, by the clock.
 
-`python -m measure.moving_in [--shots FOLDER]` starts an installation, imports both exports by the
-page, opens what came, imports the first one again, exports everything and brings it into an empty
-installation by the command. It ends with 1 if a chat is missing or a step takes too long.
+`python -m measure.moving_in [--shots FOLDER] [--chats 1500 300]` starts an installation, imports
+both exports by the page, opens what came, imports the first one again, exports everything and
+brings it into an empty installation by the command. It ends with 1 if a chat is missing or a step
+takes too long.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from typing import Any
 
 from playwright.sync_api import Page, expect, sync_playwright
 
-CHATGPT_CHATS, OPENWEBUI_CHATS, MESSAGES, CHATS_A_FILE = 1_500, 300, 12, 100
+MESSAGES, CHATS_A_FILE = 12, 100
 FIRST_SECOND = 1_690_000_000
 DAY = 86_400
 MAX_SECONDS = 600.0  # of an import
@@ -32,12 +33,12 @@ WORDS = "the heron waits beside the water while the light goes and nobody says a
 COMMAND = [sys.executable, "-m", "chatcore"]
 
 
-def build_chatgpt() -> bytes:
+def build_chatgpt(count: int) -> bytes:
     """Return the archive that ChatGPT gives since 2026, of three years of chats."""
-    chats = [build_chatgpt_chat(number) for number in range(CHATGPT_CHATS)]
+    chats = [build_chatgpt_chat(number) for number in range(count)]
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for start in range(0, CHATGPT_CHATS, CHATS_A_FILE):
+        for start in range(0, count, CHATS_A_FILE):
             name = f"conversations-{start // CHATS_A_FILE:03}.json"
             archive.writestr(name, json.dumps(chats[start : start + CHATS_A_FILE]))
         archive.writestr("user.json", "{}")
@@ -69,9 +70,9 @@ def build_chatgpt_chat(number: int) -> dict[str, Any]:
     }
 
 
-def build_openwebui() -> bytes:
+def build_openwebui(count: int) -> bytes:
     """Return the list that Open WebUI exports."""
-    return json.dumps([build_openwebui_chat(number) for number in range(OPENWEBUI_CHATS)]).encode()
+    return json.dumps([build_openwebui_chat(number) for number in range(count)]).encode()
 
 
 def build_openwebui_chat(number: int) -> dict[str, Any]:
@@ -144,31 +145,36 @@ class Walk:
         expect(self.page.get_by_text(told).first).to_be_visible(timeout=MAX_SECONDS * 1000)
 
 
-def walk(page: Page, link: str, shots: Path | None) -> tuple[bytes, bool]:
+def walk(page: Page, link: str, shots: Path | None, counts: list[int]) -> tuple[bytes, bool]:
     """Move in; return the archive of everything, and whether a step took too long."""
     person = Walk(page, shots)
     with person.step("sign in", 30):
         page.goto(link)
         expect(page.get_by_label("Your message")).to_be_visible()
-    chatgpt = build_chatgpt()
-    with person.step(f"import {CHATGPT_CHATS} chats of ChatGPT", MAX_SECONDS):
-        person.import_file("export.zip", chatgpt, "1,500 came in, 0 in part, 0 not")
-    with person.step(f"import {OPENWEBUI_CHATS} chats of Open WebUI", MAX_SECONDS):
-        person.import_file("chat-export.json", build_openwebui(), "300 came in, 0 in part, 0 not")
+    newest = counts[0] - 1
+    chatgpt = build_chatgpt(counts[0])
+    with person.step(f"import {counts[0]} chats of ChatGPT", MAX_SECONDS):
+        person.import_file("export.zip", chatgpt, f"{counts[0]:,} came in, 0 in part, 0 not")
+    with person.step(f"import {counts[1]} chats of Open WebUI", MAX_SECONDS):
+        told = f"{counts[1]:,} came in, 0 in part, 0 not"
+        person.import_file("chat-export.json", build_openwebui(counts[1]), told)
     with person.step("import ChatGPT's again", MAX_SECONDS):
-        person.import_file("export.zip", chatgpt, "1,500 were here already")
+        person.import_file("export.zip", chatgpt, f"{counts[0]:,} were here already")
     with person.step("open the newest chat", 10):
-        page.get_by_role("link", name="Heron 1499").click()
-        expect(page.locator(".user .words").first).to_contain_text("1499.0")
+        page.get_by_role("link", name=f"Heron {newest}", exact=True).click()
+        expect(page.locator(".user .words").first).to_contain_text(f"{newest}.0")
+        page.wait_for_load_state()
     for name, words in (("a rare word", "Owl 7"), ("a word of every message", "heron water")):
         with person.step(f"search {name}", MAX_SEARCH_SECONDS):
             page.keyboard.press("Control+k")
             page.keyboard.type(words)
-            expect(page.get_by_role("option").first).to_be_visible(timeout=60_000)
+            found = page.get_by_role("option").filter(has_text=words.split()[0])
+            expect(found.first).to_be_visible(timeout=60_000)
         page.keyboard.press("Escape")
     with person.step("export everything", MAX_SECONDS):
         archive = page.context.request.get(
-            f"{link.split('/', 3)[0]}//{link.split('/')[2]}/api/v1/export", timeout=0
+            f"{link.split('/', 3)[0]}//{link.split('/')[2]}/api/v1/export",
+            timeout=MAX_SECONDS * 1000,
         ).body()
     return archive, person.is_slow
 
@@ -189,20 +195,21 @@ def import_elsewhere(archive: bytes, folder: Path) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shots", type=Path, help="a folder for screenshots")
-    shots = parser.parse_args().shots
+    parser.add_argument("--chats", type=int, nargs=2, default=[1_500, 300])
+    options = parser.parse_args()
+    shots, counts = options.shots, options.chats
     if shots:
         shots.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
         with run_installation(folder / "first") as link:
             browser = playwright.chromium.launch(executable_path=os.environ.get("CHATCORE_BROWSER"))
-            archive, is_slow = walk(browser.new_page(), link, shots)
+            archive, is_slow = walk(browser.new_page(), link, shots, counts)
         begin = time.monotonic()
         told = import_elsewhere(archive, folder)
         print(f"{'import everything elsewhere':48} {time.monotonic() - begin:7.1f} s")
         print(f"{len(archive) / 1e6:.1f} MB: {told}")
-    count = CHATGPT_CHATS + OPENWEBUI_CHATS
-    return int(is_slow or not told.startswith(f"{count:,} came in, 0 in part, 0 not"))
+    return int(is_slow or not told.startswith(f"{sum(counts):,} came in, 0 in part, 0 not"))
 
 
 if __name__ == "__main__":
