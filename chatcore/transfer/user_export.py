@@ -9,6 +9,7 @@ from functools import partial
 from typing import IO, Any
 from uuid import UUID
 
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model
@@ -67,7 +68,7 @@ def _list_files(user: AbstractBaseUser) -> Iterator[tuple[str, Callable[[], Any]
     projects = Project.objects.filter(owner=user.pk).order_by("created_at", "pk")
     for pk in list(projects.values_list("pk", flat=True)):
         yield f"projects/{pk}.json", partial(_load_project, user, pk)
-    for model, field_name in list_owned_tables(type(user)):
+    for model, field_name in list_owned_tables(get_user_model()):
         if not getattr(model, "is_exported", True):
             continue
         name = f"rows/{model._meta.label_lower}.{field_name}.json"

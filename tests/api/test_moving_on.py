@@ -7,12 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
+from django.test import Client
 from rest_framework.test import APIClient
 
 from chatcore.models import Project, Session
+from tests.conftest import Live
 from tests.support.exports import list_exports, list_files, load_export, pack
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -82,3 +85,13 @@ def test_what_every_product_exports_comes_in_and_moves_on_to_the_byte(
     assert ("Boat", ["Knots"]) in [(name, chats) for name, _, _, chats in list_projects("bob")]
     again = send(stranger, archive)
     assert (again["came"], again["known"], again["projects"]) == (0, moved["came"], 0)
+
+
+def test_a_browser_downloads_all_of_the_archive(user: User, session: Session, live: Live) -> None:
+    """The user of a request by cookie is a lazy object, which once broke the archive off."""
+    client = Client()
+    client.force_login(user)
+    headers = {"Cookie": f"sessionid={client.cookies['sessionid'].value}"}
+    answer = httpx2.get(f"{live.url}/api/v1/export", headers=headers, timeout=60)
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as file:
+        assert f"sessions/{session.pk}.json" in file.namelist()
