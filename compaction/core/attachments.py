@@ -80,7 +80,11 @@ def fit_files(files: Sequence[FileEntry], budget: int | None, knobs: FilesKnobs)
             0 if knobs.fast_path_bytes <= file.size <= knobs.preview_bytes else demand
             for file, demand in zip(files, full_tokens, strict=True)
         ]
-        if sum(small_tokens) > budget:  # no room for all small files: every file takes its share
+        if sum(small_tokens) > budget:  # no room for all small files: those that a share would
+            small_tokens = [  # leave out come whole, and every other file takes its share
+                demand if demand <= MIN_TOKENS else 0 for demand in full_tokens
+            ]
+        if sum(small_tokens) > budget:
             small_tokens = [0] * len(files)
         grants = _share_budget(full_tokens, small_tokens, budget)
     return [
