@@ -115,6 +115,17 @@ def test_a_file_that_is_no_chat_says_why_it_is_not_taken(
     )
 
 
+@pytest.mark.slow
+def test_the_palette_lists_chats_however_early_it_is_opened(page: Page, session: Session) -> None:
+    page.add_init_script(
+        """window.addEventListener("DOMContentLoaded", () => document.dispatchEvent(
+            new KeyboardEvent("keydown", { key: "k", ctrlKey: true, bubbles: true })), true)"""
+    )
+    page.goto("/new/")
+    palette = page.get_by_role("dialog", name="Search")
+    expect(palette.get_by_role("option").first).to_be_visible()
+
+
 def test_the_palette_finds_titles_and_words_and_leads_to_the_message(
     page: Page, session: Session, user: User
 ) -> None:

@@ -26,6 +26,8 @@ function openPalette({ inChat = false } = {}) {
 }
 
 function repeatSearch() {
+  // A quick hand opens it before htmx has gone through the page.
+  globalThis.htmx.process(field);
   field.dispatchEvent(new Event("again"));
 }
 
