@@ -111,7 +111,7 @@ def test_a_file_that_is_no_chat_says_why_it_is_not_taken(
     page.goto("/new/")
     page.locator("#import-file").set_input_files(tmp_path / "other.json")
     expect(page.locator("#snackbar")).to_contain_text(
-        "Not imported: The file is not a session as this program exports it"
+        "Not imported: This is no export that is known here"
     )
 
 
