@@ -297,6 +297,20 @@ def test_three_commands_connect_a_server_and_ask_it(scripted: ScriptedModel) -> 
         call_command("list_models", "--test", **streams)
 
 
+def test_a_command_sets_what_a_file_names_and_leaves_it_free(tmp_path: Path) -> None:
+    path, out = tmp_path / "once.toml", io.StringIO()
+    path.write_text(FILE)
+    call_command("apply_setup", path, stdout=out)
+    assert "policies.long is set." in out.getvalue()
+    assert GroupRights.objects.get().group.name == "staff"
+    assert not SetupEntry.objects.exists()
+    call_command("apply_setup", path, stdout=out)
+    assert "All of it was so already." in out.getvalue()
+    path.write_text("[policies.other]\nbase = 'nope'")
+    with pytest.raises(CommandError, match=r"once\.toml: policies\.other.* no preset named 'nope'"):
+        call_command("apply_setup", path)
+
+
 def test_a_missing_model_says_what_to_do(api: APIClient, session: Session) -> None:
     AiModel.objects.all().delete()
     answer = api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": "Hi"})
