@@ -10,9 +10,10 @@ from typing import Any
 from django.apps import apps
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.utils.module_loading import import_string
 
 from chatcore.databases.app_archives import list_models, write_app_archive
-from chatcore.extension import OPTIONAL_APPS, ExtensionConfig, OptionalApp, get_extensions
+from chatcore.extension import OPTIONAL_APPS, Extension, ExtensionConfig, OptionalApp
 
 
 class Command(BaseCommand):
@@ -70,8 +71,7 @@ class Command(BaseCommand):
 
 def _find_reason_to_stay(app: OptionalApp) -> str:
     config = apps.get_app_config(app.name)
-    own_module = config.extension if isinstance(config, ExtensionConfig) else ""
-    for extension in get_extensions():
-        if f"{type(extension).__module__}.{type(extension).__name__}" == own_module:
-            return extension.find_reason_to_stay()
-    return ""
+    if not isinstance(config, ExtensionConfig):
+        return ""
+    extension: Extension = import_string(config.extension)()
+    return extension.find_reason_to_stay()
