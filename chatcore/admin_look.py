@@ -5,10 +5,7 @@ from typing import Any
 from django.templatetags.static import static
 from django.urls import get_script_prefix
 
-__all__ = ["ADMIN_OVERVIEW", "UNFOLD"]  # the settings
-
-# The functions that list the cards of the first page (chatcore/admin/overview.py).
-ADMIN_OVERVIEW = ["chatcore.admin.overview.list_cards", "compaction.admin.overview.list_cards"]
+__all__ = ["UNFOLD"]
 
 # The settings of unfold. The steps of `base` are the grey tones of chatcore/css/tokens.css.
 UNFOLD: dict[str, Any] = {

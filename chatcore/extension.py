@@ -71,6 +71,8 @@ class Extension:
 
     # Paths of REST that a token of the scope "chat" may not use.
     account_paths: tuple[str, ...] = ()
+    # Dotted paths of what it stores beside a session (chatcore.transfer.sections.SessionSection).
+    session_sections: tuple[str, ...] = ()
 
     def select_kept_owners(self) -> "QuerySet[Any, Any] | None":
         """Select the keys of the users of whom nothing may be deleted or overwritten."""

@@ -1,4 +1,4 @@
-"""The one signal of chatcore. It announces; nobody waits for its receivers."""
+"""What chatcore announces. Who sends a signal waits for no answer of its receivers."""
 
 from django.dispatch import Signal
 
@@ -6,3 +6,30 @@ from django.dispatch import Signal
 # sent robustly: an exception in a receiver is logged and does not reach the sender.
 # Arguments: session_id (UUID), turn_id (UUID), message_id (int), model (str, "provider/name").
 response_completed = Signal()
+
+# The next three are sent in the transaction that makes the change, while the session's row is
+# locked. So receivers must be fast, and an exception in one undoes the change.
+
+# These messages are being deleted: what was written from them has to go.
+# Arguments: session (Session), seqs (Collection[int]).
+messages_deleted = Signal()
+
+# These messages are no longer part of the current conversation, or are part of it again. The
+# summaries that cover them have been reverted.
+# Arguments: session (Session), seqs (Collection[int]).
+messages_superseded = Signal()
+
+# A session has got copies of the messages of `source` up to and including number `last_seq`, and
+# the newest summary that covers only these.
+# Arguments: session (Session), source (Session), last_seq (int).
+session_forked = Signal()
+
+# Sent outside any transaction before a request of a session is built, to bring up to date what is
+# sent beside its summary. Every request waits for the receivers.
+# Arguments: session (Session).
+pre_request = Signal()
+
+# An operator has tested a language model, or has said what it takes. What refusals had shown of its
+# window is to be found out anew.
+# Arguments: model (AiModel).
+model_confirmed = Signal()

@@ -1,4 +1,4 @@
-"""The URLs of the project. Those of compaction are included by string, without an import.
+"""The URLs of the project; each app that has an extension brings its own.
 
 /livez and /readyz are answered before (chatcore/asgi.py, chatcore/serving/probes.py).
 """
@@ -21,7 +21,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
         for config in list_extension_configs()
         if module_has_submodule(config.module, "urls")
     ),
-    path("api/v1/", include("compaction.api.urls")),
     path("api/", include("chatcore.api.urls")),
     path("v1/", include("chatcore.faces.messages.urls")),
     path("v1/", include("chatcore.faces.passed_on.urls")),

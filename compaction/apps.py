@@ -1,32 +1,47 @@
 """Configure the app that keeps conversations inside the context window of their models."""
 
+from collections.abc import Callable
 from typing import Any
 
-from django.apps import AppConfig
+from django.utils.module_loading import import_string
+
+from chatcore.extension import ExtensionConfig
 
 
-class Compaction(AppConfig):
-    """The app; Chatcore calls it through `compaction.compactor`."""
+class Compaction(ExtensionConfig):
+    """The app; Chatcore asks it through `compaction.compactor` and its extension."""
 
+    default = True
     name = "compaction"
+    extension = "compaction.extension.Compaction"
     default_auto_field = "django.db.models.BigAutoField"  # as in its migrations
 
     def ready(self) -> None:
-        """Register the checks and the policies of documents, and listen for finished responses."""
+        """Register the checks and the policies of documents, and listen to conversations."""
+        from chatcore import signals
         from chatcore.provisioning import registry
-        from chatcore.signals import response_completed
         from compaction import checks  # noqa: F401
 
         registry.register("compaction.provisioned_policies.Policies")
+        for signal, path in (
+            (signals.response_completed, "triggers.after_response.measure_and_request_run"),
+            (signals.messages_deleted, "triggers.on_change.forget_messages"),
+            (signals.messages_superseded, "triggers.on_change.supersede_messages"),
+            (signals.session_forked, "triggers.on_change.copy_state_to_fork"),
+            (signals.pre_request, "ledger.rules.refresh_session"),
+            (signals.model_confirmed, "sizing.calibration.forget_window"),
+        ):
+            receiver = build_receiver(f"compaction.{path}")
+            signal.connect(receiver, weak=False, dispatch_uid=f"compaction.{path}")
 
-        response_completed.connect(measure_session, dispatch_uid="compaction.measure_and_ask")
 
+def build_receiver(path: str) -> Callable[..., None]:
+    """Return a receiver that loads the function of this path when it is first needed.
 
-def measure_session(sender: Any = None, **response: Any) -> None:
-    """Measure the session of a finished response.
-
-    What that takes is loaded now, because most commands see no response and should start fast.
+    Most commands see no conversation and should start fast.
     """
-    from compaction.triggers import after_response
 
-    after_response.measure_and_request_run(sender, **response)
+    def receive(signal: Any, sender: Any, **arguments: Any) -> None:
+        import_string(path)(**arguments)
+
+    return receive

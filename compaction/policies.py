@@ -109,19 +109,6 @@ def resolve_summary_model(model_name: str) -> str:
     return settings.COMPACTION.get("SUMMARY_MODEL") or model_name
 
 
-def validate_threshold_override(threshold: float, *names: str) -> None:
-    """Refuse a session's own threshold if its policy cannot use it.
-
-    The policy is the first of these names that is set. Raises ValidationError, which names the
-    field.
-    """
-    _, policy = choose_policy(*names)
-    try:
-        Policy.parse({"trigger": {"threshold": threshold}}, policy)
-    except PolicyError as error:
-        raise ValidationError({"compact_threshold": str(error)}) from None
-
-
 def list_policies() -> dict[str, Policy]:
     """Return every usable policy by its name: the presets, then the stored ones in order."""
     policies_by_name = dict(PRESETS)

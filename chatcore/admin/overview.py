@@ -1,7 +1,7 @@
 """The numbers of the admin's first page: turns and failures. Each reads one day.
 
 A card is a mapping: `title`, `value`, `link`, `warning`, `note` and `rows` of (label, value, link,
-share from 0 to 100 or None). `ADMIN_OVERVIEW` in the settings names the functions that list cards.
+share from 0 to 100 or None). Apps bring theirs by `Extension.list_cards`.
 """
 
 import datetime
@@ -17,7 +17,6 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chatcore.context.compactor import get_compactor
 from chatcore.extension import Card
 from chatcore.models import Turn
 
@@ -31,8 +30,6 @@ def list_cards(request: HttpRequest) -> Iterator[Card]:
         yield _count_turns()
         yield _count_failures()
         yield _count_failures_of_providers()
-    if user.has_perm("compaction.view_compactionrun"):
-        yield from _measure_queue()
 
 
 def build_link(page: str, **query: Any) -> str:
@@ -99,26 +96,3 @@ def _rank_failures(key: Any, *, since: datetime.datetime) -> tuple[list[tuple[An
         "chatcore_turn", status__exact=Turn.Status.FAILED, started_at__gte=since.isoformat()
     )
     return list(counts), link
-
-
-def _measure_queue() -> Iterator[Card]:
-    load = get_compactor().measure_load()
-    if load is None:
-        return
-    page = "compaction_compactionrun"
-    yield {
-        "title": _("Compaction queue"),
-        "value": f"{load.queued:,}",
-        "link": build_link(page, status__exact="queued"),
-        "rows": [
-            (_("Running"), f"{load.running:,}", build_link(page, status__exact="running"), None),
-            (
-                _("The oldest waits for"),
-                _("%(seconds)d seconds") % {"seconds": load.oldest_seconds or 0},
-                build_link(page, status__exact="queued"),
-                None,
-            ),
-            (_("Workers alive"), f"{load.workers:,}", "", None),
-        ],
-        "warning": "" if load.workers else _("No worker lives: nothing is compacted."),
-    }

@@ -28,6 +28,7 @@ from chatcore.providers import registry as provider_registry
 from chatcore.rest import conditions
 from chatcore.rest.problems import Problem
 from chatcore.sessions.changes import record_session_change
+from chatcore.signals import pre_request
 from chatcore.tools import registry as tool_registry
 from chatcore.turns import recall
 
@@ -42,7 +43,7 @@ class ContextPreviewView(APIView):
         """Return exactly what the next request would send."""
         session = get_owned_session(request, session_id)
         tools = tool_registry.list_session_tools(session)
-        get_compactor().refresh_background(session)
+        pre_request.send(None, session=session)
         complete_request = builder.build_request(session, tools=tools)
         fitted_request = get_compactor().preview_request(session, complete_request)
         model_request = fitted_request.request

@@ -3,9 +3,9 @@
 CHATCORE["COMPACTOR"] names the class.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -114,12 +114,41 @@ class TruncatedOutput(Protocol):
         ...
 
 
+class Policy(Protocol):
+    """A compaction policy, as far as the conversation asks it."""
+
+    @property
+    def name(self) -> str:
+        """What sessions and models call it."""
+        ...
+
+    @property
+    def recall(self) -> RecallPlan | None:
+        """How much a turn brings back from before the boundary; None for nothing."""
+        ...
+
+    def truncate_output(self, text: str) -> TruncatedOutput:
+        """Return the part of a tool's output that is stored in its message. Never raises."""
+        ...
+
+    def validate_threshold(self, threshold: float) -> None:
+        """Check a session's own threshold, a share of the context window from 0 to 1.
+
+        Raises Django's ValidationError, which names the field, if the policy cannot work with it.
+        """
+        ...
+
+    def may_have_written(self, text: str, *, original: str = "") -> bool:
+        """Return True if the policy puts this into requests, in place of the original or alone."""
+        ...
+
+
 class Compactor(Protocol):
     """Decides how a conversation stays inside the context window of its model.
 
-    Methods whose names begin with `on_` are called inside the transaction that makes the change,
-    while the session's row is locked. All others are called outside any transaction, because they
-    may wait for a language model. An instance lives for one call, so it keeps no state of its own.
+    Most methods are called outside any transaction, because they may wait for a language model. An
+    instance lives for one call, so it keeps no state of its own. What it only has to know of a
+    conversation, signals announce (chatcore/signals.py).
     """
 
     def before_request(self, session: Session, request: Request) -> FittedRequest:
@@ -133,13 +162,6 @@ class Compactor(Protocol):
         """
         ...
 
-    def preview_switch(self, session: Session, *, provider: str, model: str) -> int:
-        """Return how many messages would be summarized before a request to another model.
-
-        No model is called, and nothing changes.
-        """
-        ...
-
     def after_overflow(self, session: Session, request: Request, error: ContextOverflow) -> bool:
         """Make room after the provider refused `request` as too long.
 
@@ -147,66 +169,8 @@ class Compactor(Protocol):
         """
         ...
 
-    def on_messages_deleted(self, session: Session, seqs: Collection[int]) -> None:
-        """Forget everything that was written from these messages; they are being deleted."""
-        ...
-
-    def on_messages_superseded(self, session: Session, seqs: Collection[int]) -> None:
-        """Revert what was derived from these messages, apart from summaries.
-
-        The messages are either no longer part of the current conversation, or part of it again.
-        """
-        ...
-
-    def on_session_forked(self, source: Session, fork: Session, last_seq: int) -> None:
-        """Copy what is stored with the summary of `source` to its fork.
-
-        The fork has copies of the messages of `source` up to and including number `last_seq`.
-        """
-        ...
-
-    def export_ledger(self, session: Session) -> Sequence[Mapping[str, Any]]:
-        """Return what people did with the session's ledger, as JSON values."""
-        ...
-
-    def import_ledger(self, session: Session, lines: Sequence[Any]) -> None:
-        """Store what `export_ledger` returned, in the transaction that imports the session.
-
-        Raises Django's ValidationError, which names the line and its field.
-        """
-        ...
-
-    def export_leaves(self, session: Session) -> Sequence[Mapping[str, Any]]:
-        """Return what the session's summary is composed of, as JSON values."""
-        ...
-
-    def import_leaves(self, session: Session, leaves: Sequence[Any]) -> None:
-        """Store what `export_leaves` returned, after the summary, in the same transaction.
-
-        Raises Django's ValidationError, which names the leaf and its field.
-        """
-        ...
-
-    def find_violations(self, session: Session) -> Collection[str]:
-        """Check what is stored beside the session; return one sentence for each violation."""
-        ...
-
     def estimate_tokens(self, session: Session) -> int:
         """Return the estimated tokens of the session's next request; 0 if they are not known."""
-        ...
-
-    def refresh_background(self, session: Session) -> None:
-        """Bring up to date what is sent beside the summary, before a request is built.
-
-        It must be cheap, because every request asks; it changes the context only where it must.
-        """
-        ...
-
-    def plan_recall(self, session: Session) -> RecallPlan | None:
-        """Return how much a new turn brings back from before the boundary; None for nothing.
-
-        It must be cheap, because every turn of a session with a boundary asks.
-        """
         ...
 
     def compact_session(
@@ -216,10 +180,6 @@ class Compactor(Protocol):
 
         `instructions` say what the summary should pay attention to.
         """
-        ...
-
-    def measure_load(self) -> CompactionLoad | None:
-        """Return the work that waits and runs on all machines; None if there is no queue."""
         ...
 
     def fit_request(
@@ -242,54 +202,37 @@ class Compactor(Protocol):
         """
         ...
 
-    def learn_window(self, model: AiModel, request: Request, tokens: int) -> None:
-        """Learn that a model takes no more than so many tokens, after this request has passed."""
-        ...
-
-    def forget_window(self, model: AiModel) -> None:
-        """Forget what `learn_window` has learned: the next longer request tells anew."""
-        ...
-
     def estimate_request(self, model: AiModel, request: Request) -> int:
         """Return the estimated tokens of a request that belongs to no session, all of it."""
         ...
 
-    def learn_token_count(self, model: AiModel, request: Request, tokens: int) -> None:
-        """Learn how many tokens the provider counted in a request that belongs to no session."""
-        ...
+    def learn_from_answer(
+        self,
+        model: AiModel,
+        request: Request,
+        *,
+        counted_tokens: int | None = None,
+        window: int | None = None,
+    ) -> None:
+        """Learn what an answered request has shown of its model.
 
-    def list_policies(self) -> Collection[str]:
-        """Return the names of the compaction policies to offer, in the order of a menu."""
-        ...
-
-    def accepts_policy(self, name: str) -> bool:
-        """Return True if a session may name this compaction policy."""
-        ...
-
-    def choose_policy_name(self, *policy_names: str) -> str:
-        """Return the first usable of these names, and the project's policy if there is none."""
-        ...
-
-    def is_known_text(self, text: str, *, original: str = "") -> bool:
-        """Return True if a policy puts this into requests, in the place of the original or alone.
-
-        An import may bring no other words there, because nobody would see them.
+        The provider counted `counted_tokens` in it, and refuses more than `window` tokens.
         """
         ...
 
-    def validate_threshold_override(self, threshold: float, *policy_names: str) -> None:
-        """Check a session's own threshold, a share of the context window from 0 to 1.
+    def list_policies(self) -> Mapping[str, Policy]:
+        """Return the policies to offer by their names, in the order of a menu."""
+        ...
 
-        The policy is the first of `policy_names` that is not empty. Raises Django's
-        ValidationError, which names the field, if the policy cannot work with this threshold.
+    def choose_policy(self, *names: str) -> Policy:
+        """Return the policy of the first of these names that is set and usable, or the project's.
+
+        This may be called inside a transaction, so it must not wait for anything.
         """
         ...
 
-    def truncate_tool_output(self, session: Session, tool_name: str, text: str) -> TruncatedOutput:
-        """Return the part of a tool's output that is stored in its message. Never raises.
-
-        This one may be called inside a transaction, so it must not wait for anything.
-        """
+    def measure_load(self) -> CompactionLoad | None:
+        """Return the work that waits and runs on all machines; None if there is no queue."""
         ...
 
 
@@ -302,8 +245,25 @@ class PlainTruncation:
     full_text: None = None
 
 
+class NullPolicy:
+    """The policy of a project without a compactor."""
+
+    name = ""
+    recall = None
+
+    def truncate_output(self, text: str) -> TruncatedOutput:
+        content, original_chars = cut_tool_result(text)
+        return PlainTruncation(content=content, original_chars=original_chars)
+
+    def validate_threshold(self, threshold: float) -> None:
+        pass
+
+    def may_have_written(self, text: str, *, original: str = "") -> bool:
+        return False
+
+
 class NullCompactor:
-    """The compactor of a project that has none: it changes no request and accepts every setting."""
+    """The compactor of a project that has none: it changes no request and learns nothing."""
 
     def before_request(self, session: Session, request: Request) -> FittedRequest:
         return FittedRequest(request=request, context_version=session.context_version)
@@ -311,51 +271,15 @@ class NullCompactor:
     def preview_request(self, session: Session, request: Request) -> FittedRequest:
         return FittedRequest(request=request, context_version=session.context_version)
 
-    def preview_switch(self, session: Session, *, provider: str, model: str) -> int:
-        return 0
-
     def after_overflow(self, session: Session, request: Request, error: ContextOverflow) -> bool:
         return False
-
-    def on_messages_deleted(self, session: Session, seqs: Collection[int]) -> None:
-        pass
-
-    def on_messages_superseded(self, session: Session, seqs: Collection[int]) -> None:
-        pass
-
-    def on_session_forked(self, source: Session, fork: Session, last_seq: int) -> None:
-        pass
-
-    def export_ledger(self, session: Session) -> Sequence[Mapping[str, Any]]:
-        return ()
-
-    def import_ledger(self, session: Session, lines: Sequence[Any]) -> None:
-        pass
-
-    def export_leaves(self, session: Session) -> Sequence[Mapping[str, Any]]:
-        return ()
-
-    def import_leaves(self, session: Session, leaves: Sequence[Any]) -> None:
-        pass
-
-    def find_violations(self, session: Session) -> Collection[str]:
-        return ()
 
     def estimate_tokens(self, session: Session) -> int:
         return 0
 
-    def refresh_background(self, session: Session) -> None:
-        pass
-
-    def plan_recall(self, session: Session) -> RecallPlan | None:
-        return None
-
     def compact_session(
         self, session: Session, *, instructions: str = ""
     ) -> CompactionReport | None:
-        return None
-
-    def measure_load(self) -> CompactionLoad | None:
         return None
 
     def fit_request(
@@ -370,38 +294,29 @@ class NullCompactor:
     ) -> FittedRequest | None:
         return None
 
-    def learn_window(self, model: AiModel, request: Request, tokens: int) -> None:
-        pass
-
-    def forget_window(self, model: AiModel) -> None:
-        pass
-
     def estimate_request(self, model: AiModel, request: Request) -> int:
         texts = (request.system, *(tool.text for tool in request.tools))
         char_count = sum(len(text) for text in texts)
         return estimate_tokens(char_count + sum(map(_count_chars, request.messages)))
 
-    def learn_token_count(self, model: AiModel, request: Request, tokens: int) -> None:
+    def learn_from_answer(
+        self,
+        model: AiModel,
+        request: Request,
+        *,
+        counted_tokens: int | None = None,
+        window: int | None = None,
+    ) -> None:
         pass
 
-    def list_policies(self) -> Collection[str]:
-        return ()
+    def list_policies(self) -> Mapping[str, Policy]:
+        return {}
 
-    def accepts_policy(self, name: str) -> bool:
-        return True
+    def choose_policy(self, *names: str) -> Policy:
+        return NullPolicy()
 
-    def choose_policy_name(self, *policy_names: str) -> str:
-        return ""
-
-    def is_known_text(self, text: str, *, original: str = "") -> bool:
-        return text in ("", original)
-
-    def validate_threshold_override(self, threshold: float, *policy_names: str) -> None:
-        pass
-
-    def truncate_tool_output(self, session: Session, tool_name: str, text: str) -> TruncatedOutput:
-        content, original_chars = cut_tool_result(text)
-        return PlainTruncation(content=content, original_chars=original_chars)
+    def measure_load(self) -> CompactionLoad | None:
+        return None
 
 
 def _count_chars(message: ChatMessage) -> int:

@@ -200,3 +200,8 @@ class Session(models.Model):
 
     def __str__(self) -> str:
         return str(self.id) if are_titles_hidden.get() else self.title or str(self.id)
+
+    @property
+    def policy_names(self) -> tuple[str, str]:
+        """The policies of the session and of its model; empty where none is named."""
+        return (self.policy, self.model.policy if self.model else "")

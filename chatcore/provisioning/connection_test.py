@@ -8,13 +8,13 @@ from typing import Any
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chatcore.context.compactor import get_compactor
 from chatcore.net.strangers import wait_for_stranger
 from chatcore.providers import model_lists
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Request
 from chatcore.providers.connections import build_connection
 from chatcore.providers.errors import ProviderError
+from chatcore.signals import model_confirmed
 from models_registry import provider_lists
 from models_registry.audit import record_connection
 from models_registry.models import AiModel, Provider
@@ -46,7 +46,7 @@ def call_provider(
             provider, listed.rows, date=today
         )
         for learned_model in provider.models.all():
-            get_compactor().forget_window(learned_model)  # longer requests are tried again
+            model_confirmed.send(None, model=learned_model)
     return result
 
 

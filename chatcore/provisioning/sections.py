@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db import models
 
-from chatcore.context.compactor import get_compactor
+from chatcore.signals import model_confirmed
 from models_registry import catalog
 from models_registry.models import ABILITIES, AiModel, Provider
 from models_registry.provider_form import CONNECT_PERMISSION, CONNECTION_FIELDS, ProviderForm
@@ -230,7 +230,7 @@ class Models(Section):
         }
         is_changed = super().set_values(row, values, author)
         if "context_window_size" in values or "max_input_tokens" in values:
-            get_compactor().forget_window(row)
+            model_confirmed.send(None, model=row)
         for ability in ABILITIES:
             learned = row.provider.list_learned().get(row.name, {})
             if ability in values and ability in learned:

@@ -9,13 +9,13 @@ from django.db.models import Max, Min
 from django.db.models.functions import Coalesce, Length
 
 from chatcore.context import invariants
-from chatcore.context.compactor import get_compactor
 from chatcore.databases.clock import read_clock
 from chatcore.databases.snapshots import open_snapshot
 from chatcore.files import output_store
 from chatcore.models import ContextRevision, Message, Session, Turn
 from chatcore.sessions.changes import count_current_messages
 from chatcore.sessions.truncation import TOOL_RESULT_MAX_CHARS, cut_tool_result
+from chatcore.transfer.sections import load_sections
 from chatcore.turns import client_tools
 
 GRACE_PERIOD = timedelta(seconds=90)  # by then, the turn of a dead process is closed
@@ -124,7 +124,8 @@ def find_violations(session: Session) -> Iterator[str]:
     yield from _check_turns(session)
     yield from _check_tool_results(session)
     yield from _check_output_files(session)
-    yield from get_compactor().find_violations(session)
+    for section in load_sections():
+        yield from section.find_violations(session)
 
 
 def _check_derived_fields(session: Session) -> Iterator[str]:

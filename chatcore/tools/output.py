@@ -134,8 +134,9 @@ class ToolOutput:
 
 
 def build_tool_output(session: Session, tool_name: str, text: str) -> ToolOutput:
-    """Return what to store of a tool's output, as the compactor decides. Never raises."""
-    truncation = get_compactor().truncate_tool_output(session, tool_name, clean_text(text))
+    """Return what to store of a tool's output, as its session's policy decides. Never raises."""
+    policy = get_compactor().choose_policy(*session.policy_names)
+    truncation = policy.truncate_output(clean_text(text))
     fields = {
         "content": truncation.content,
         "original_chars": truncation.original_chars,

@@ -62,12 +62,11 @@ def read_context(
         _parse_edit(edit, f"context.edits[{index}]", seqs)
         for index, edit in enumerate(read_section(context_data, "edits", list))
     ]
-    compactor = get_compactor()
     return ImportedContext(
         edits=[
             edit
             for edit in edits
-            if compactor.is_known_text(edit.replacement, original=texts_by_seq[edit.message_seq])
+            if _is_known_text(edit.replacement, original=texts_by_seq[edit.message_seq])
         ],
         revision_fields={
             "summary": None if summary is None else clean_text(summary),
@@ -125,14 +124,19 @@ def _parse_placement(data: Mapping[str, Any], last_seq: int) -> dict[str, Any]:
         raise InvalidImport(
             "context.placement.untold_seqs", "There is no such message in the file."
         )
-    compactor = get_compactor()
     known_texts = {
-        name: value
-        for name, value in texts.items()
-        if name == "place" or compactor.is_known_text(value)
+        name: value for name, value in texts.items() if name == "place" or _is_known_text(value)
     }
     # The next summary tells these, so without them they would be in none.
     return known_texts | positions | ({"untold_seqs": untold_seqs} if untold_seqs else {})
+
+
+def _is_known_text(text: str, *, original: str = "") -> bool:
+    """Return False for words that no policy puts there, because nobody would see them."""
+    return text in ("", original) or any(
+        policy.may_have_written(text, original=original)
+        for policy in get_compactor().list_policies().values()
+    )
 
 
 def _parse_edit(edit: Any, path: str, seqs: Collection[int]) -> revisions.MessageEdit:

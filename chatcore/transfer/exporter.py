@@ -5,12 +5,12 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from chatcore.context import tool_pairs
-from chatcore.context.compactor import get_compactor
 from chatcore.files.rendering import fence_text
 from chatcore.models import CHAT_COLUMNS, Attachment, Message, Session
 from chatcore.providers import params as provider_params
 from chatcore.providers.base import ChatMessage, File, ToolCall
 from chatcore.transfer import context, formats, links
+from chatcore.transfer.sections import load_sections
 
 FORMAT = "chatcore-session-1"
 BATCH_SIZE = 500  # rows loaded at a time
@@ -65,8 +65,7 @@ def export_session(session: Session) -> dict[str, Any]:
             for message in rows.iterator(chunk_size=BATCH_SIZE)
         ],
         "context": context.export_context(session),
-        "ledger": list(get_compactor().export_ledger(session)),
-        "leaves": list(get_compactor().export_leaves(session)),
+        **{section.name: section.export_items(session) for section in load_sections()},
     }
 
 

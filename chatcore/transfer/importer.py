@@ -1,6 +1,6 @@
 """Import messages of another system into a session, or a whole exported session."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -11,7 +11,6 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from chatcore.context import revisions
-from chatcore.context.compactor import get_compactor
 from chatcore.databases.short_transactions import weigh_row
 from chatcore.models import Attachment, ContextRevision, Message, OutputFile, Session, Turn
 from chatcore.providers import params as provider_params
@@ -40,6 +39,7 @@ from chatcore.transfer.reader import (
     read_messages,
     read_section,
 )
+from chatcore.transfer.sections import SessionSection, load_sections
 from models_registry.models import AiModel
 
 # Characters, roughly. Less than that is stored in one transaction.
@@ -120,8 +120,9 @@ def import_session(
     settings = read_section(export_data, "session", dict)
     context_data = read_section(export_data, "context", dict)
     messages = read_section(export_data, "messages", list)
-    ledger_lines = read_section(export_data, "ledger", list)
-    leaves = read_section(export_data, "leaves", list)
+    section_items = [
+        (section, read_section(export_data, section.name, list)) for section in load_sections()
+    ]
     model = find_model(owner, settings.get("model"))
     setting_values = _parse_settings(settings, model)
     times = _parse_times(settings)
@@ -156,9 +157,8 @@ def import_session(
                     source=ContextRevision.Source.EDIT,
                     **imported_context.revision_fields,
                 )
-            compactor = get_compactor()
-            _import_section(compactor.import_ledger, draft.session, "ledger", ledger_lines)
-            _import_section(compactor.import_leaves, draft.session, "leaves", leaves)
+            for section, items in section_items:
+                _import_section(section, draft.session, items)
             on_stored(draft.session)
     # Like every new session this one may exceed the number that is listed; the oldest are archived.
     archive_surplus_sessions(draft.session)
@@ -166,17 +166,12 @@ def import_session(
     return draft.session
 
 
-def _import_section(
-    import_items: Callable[[Session, Sequence[Any]], None],
-    session: Session,
-    name: str,
-    items: list[Any],
-) -> None:
+def _import_section(section: SessionSection, session: Session, items: list[Any]) -> None:
     try:
-        import_items(session, clean_json(items))
+        section.import_items(session, clean_json(items))
     except ValidationError as error:
         [(path, details)] = error.message_dict.items()
-        raise InvalidImport(f"{name}{path}", details[0]) from None
+        raise InvalidImport(f"{section.name}{path}", details[0]) from None
 
 
 def store_with_outputs(

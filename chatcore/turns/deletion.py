@@ -6,12 +6,12 @@ from django.db import transaction
 from django.db.models import Q
 
 from chatcore.context import revisions, sent_requests
-from chatcore.context.compactor import get_compactor
 from chatcore.events.types import EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.sessions.changes import record_history_change
 from chatcore.sessions.keeping import refuse_if_kept
 from chatcore.sessions.written_titles import is_title_made_of
+from chatcore.signals import messages_deleted
 from chatcore.turns import recall, service
 from chatcore.turns.leases import lock_turns, refuse_open_turn
 
@@ -61,7 +61,7 @@ def delete_message(message: Message) -> None:
         message.replacements.update(replaces=message.replaces_id)
         Message.objects.filter(pk__in=[row.pk for row in messages]).delete()
         record_history_change(session.pk, {"title": title})
-        get_compactor().on_messages_deleted(session, seqs)
+        messages_deleted.send(None, session=session, seqs=seqs)
         _clear_earlier_references(session)
 
 

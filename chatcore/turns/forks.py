@@ -11,13 +11,13 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chatcore.context import revisions
-from chatcore.context.compactor import get_compactor
 from chatcore.databases.short_transactions import weigh_row
 from chatcore.models import Attachment, ContextRevision, Message, OutputFile, Session
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.draft_rows import FIRST_VERSION, store_edits
 from chatcore.sessions.drafts import SessionDraft
 from chatcore.sessions.token_estimate import CHARS_PER_TOKEN_ESTIMATE
+from chatcore.signals import session_forked
 from chatcore.turns.versions import MessageSuperseded
 
 # These columns refer to other rows of the source, so the copy of a message has none of them.
@@ -83,7 +83,7 @@ def _copy_session(message: Message, on_stored: Callable[[Session], object]) -> S
             draft.show(message_count=message_count, last_seq=last_seq, updated_at=timezone.now())
             if revision:
                 _install_copied_revision(revision, draft.session, last_seq)
-            get_compactor().on_session_forked(source, draft.session, last_seq)
+            session_forked.send(None, session=draft.session, source=source, last_seq=last_seq)
             on_stored(draft.session)
     return draft.session
 

@@ -148,7 +148,7 @@ class OverflowTries:
             return
         # A known window is doubted only where a number says so, or the first smaller try failed.
         if window and (is_named or not is_known or len(self.sizes) > 1):
-            get_compactor().learn_window(model, request, window)
+            get_compactor().learn_from_answer(model, request, window=window)
 
 
 def make_smaller_call(

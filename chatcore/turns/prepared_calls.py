@@ -11,6 +11,7 @@ from chatcore.models import Turn
 from chatcore.providers.base import Connection, Request, Tool
 from chatcore.providers.connections import build_connection
 from chatcore.providers.errors import ContextOverflow
+from chatcore.signals import pre_request
 from chatcore.turns import client_tools, recall, tool_limits
 from chatcore.turns.notices import add_notices
 
@@ -35,7 +36,7 @@ def prepare_call(turn: Turn) -> PreparedCall:
     tools: Sequence[Tool] = []
     if session.model.may_call_tools:
         tools = client_tools.list_offered_tools(session, turn)
-    get_compactor().refresh_background(session)
+    pre_request.send(None, session=session)
     request = builder.build_request(session, tools=tools)
     request = tool_limits.forbid_calls_over_limit(turn, request)
     request = recall.bring_back_passages(turn, request)

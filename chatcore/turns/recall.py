@@ -25,7 +25,7 @@ def bring_back_passages(turn: Turn, request: Request) -> Request:
     session = turn.session
     if turn.recalled is not None or not session.compact_boundary_seq:
         return request
-    plan = get_compactor().plan_recall(session)
+    plan = get_compactor().choose_policy(*session.policy_names).recall
     question = _find_question(request)
     if plan is None or question is None or question.seq is None:
         return request

@@ -12,9 +12,9 @@ from uuid import UUID, uuid4
 from django.db import transaction
 
 from chatcore.context import revisions
-from chatcore.context.compactor import get_compactor
 from chatcore.models import Message, Session
 from chatcore.sessions.changes import record_history_change
+from chatcore.signals import messages_superseded
 from chatcore.turns.leases import refuse_open_turn
 from chatcore.turns.messages import append_message, build_completed_event, build_created_event
 
@@ -170,5 +170,5 @@ def _trace_lineage(session: Session, branch: UUID | None) -> list[tuple[UUID, in
 def _record_change(session: Session, seqs: Collection[int]) -> None:
     """Revert summaries of these messages and announce that other messages are current now."""
     revisions.revert_summaries_covering(session, seqs)
-    get_compactor().on_messages_superseded(session, seqs)
+    messages_superseded.send(None, session=session, seqs=seqs)
     record_history_change(session.pk)

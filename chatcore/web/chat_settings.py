@@ -40,9 +40,9 @@ def _build_form_context(request: HttpRequest, session: Session) -> dict[str, Any
         "tool_groups": list_tool_groups(request.user, session),
         "models": select_models(request.user.pk).list_usable(),
         "policies": sorted(select_policies(request.user.pk, get_compactor().list_policies())),
-        "usual_policy": get_compactor().choose_policy_name(
-            session.model.policy if session.model else ""
-        ),
+        "usual_policy": get_compactor()
+        .choose_policy(session.model.policy if session.model else "")
+        .name,
         "params": json.dumps(session.params),
         "threshold": "" if threshold is None else f"{threshold * 100:g}",
     }

@@ -35,7 +35,6 @@ urlpatterns = [
     path("c/<uuid:pk>/", chat.show_chat, name="chat"),
     path("c/<uuid:pk>/messages/", chat.show_messages, name="messages"),
     path("c/<uuid:pk>/messages/<int:message_pk>/", chat.show_message, name="message"),
-    path("c/<uuid:pk>/switch/", context_panel.preview_switch, name="preview_switch"),
     path("c/<uuid:pk>/shortened/", context_panel.show_shortened_messages, name="shortened"),
     path("c/<uuid:pk>/turns/<uuid:turn_pk>/error/", chat.show_turn_error, name="turn_error"),
     path("new/settings/", chat_settings.show_chat_settings, name="new_chat_settings"),

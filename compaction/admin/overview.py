@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any
 from urllib.parse import urlencode
 
 from django.db.models import Count, Q, QuerySet, Sum
@@ -11,22 +10,50 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from chatcore.admin.overview import build_link
+from chatcore.extension import Card
 from compaction.admin.runs import ANY_REASON, WRONG_STATUSES
 from compaction.models import MAX_FRUITLESS_RUNS, CompactionRun, ModelCall, SessionState
+from compaction.runs.load import measure_load
 
 DAYS = 7
 Status = CompactionRun.Status
-Card = dict[str, Any]
 
 
 def list_cards(request: HttpRequest) -> Iterator[Card]:
     """Yield the cards that this person has rights for."""
     if request.user.has_perm("compaction.view_compactionrun"):
+        yield _measure_queue()
         yield _count_runs()
         yield _rate_summaries()
         yield _count_reasons()
     if request.user.has_perm("compaction.view_sessionstate"):
         yield _count_idle_sessions()
+
+
+def _measure_queue() -> Card:
+    load = measure_load()
+    return {
+        "title": _("Compaction queue"),
+        "value": f"{load.queued:,}",
+        "link": build_link("compaction_compactionrun", status__exact="queued"),
+        "rows": [
+            (
+                _("Running"),
+                f"{load.running:,}",
+                build_link("compaction_compactionrun", status__exact="running"),
+                None,
+            ),
+            (
+                _("The oldest waits for"),
+                _("%(seconds)d seconds") % {"seconds": load.oldest_seconds or 0},
+                build_link("compaction_compactionrun", status__exact="queued"),
+                None,
+            ),
+            (_("Workers alive"), f"{load.workers:,}", "", None),
+        ],
+        "warning": "" if load.workers else _("No worker lives: nothing is compacted."),
+    }
 
 
 def _count_runs() -> Card:

@@ -19,7 +19,7 @@ from compaction.ledger.changes import NoSuchLine, publish_ledger
 from compaction.ledger.rule_store import load_rules
 from compaction.ledger.rule_tables import SentRules, StandingRule
 from compaction.models import LedgerLine
-from compaction.sessions.facts import list_policy_names, list_session_ids
+from compaction.sessions.facts import list_session_ids
 from compaction.sessions.source_messages import lock_session
 from compaction.sizing.session_context import load_session_context
 
@@ -58,7 +58,7 @@ def refresh_session(session: Session) -> None:
 
     Without a ledger in its policy nothing happens; a preset takes no query to find that out.
     """
-    _, policy = policies.choose_policy(*list_policy_names(session))
+    _, policy = policies.choose_policy(*session.policy_names)
     if not policy.ledger.ratio:
         return
     fingerprint = _compute_fingerprint(load_rules(session.pk))

@@ -5,13 +5,14 @@ Lines that nobody has touched are not exported: they are recognized again in the
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from uuid import UUID
 
 from django.core.exceptions import ValidationError
 from django.db.models import Q
 
+from chatcore.models import Session
+from chatcore.transfer.sections import SessionSection
 from compaction.core.ledger.lines import KEY_CHARS, LINE_CHARS
-from compaction.ledger import store
+from compaction.ledger import history, store
 from compaction.models import LedgerLine
 from compaction.sessions.source_messages import map_message_ids
 
@@ -20,30 +21,32 @@ _FLAGS = ("pinned", "is_edited")
 _COLUMNS = ("kind", "status", "seq", *_TEXT_LIMITS, *_FLAGS)
 
 
-def export_lines(session_id: UUID) -> list[dict[str, Any]]:
-    """Return the lines that a person wrote, changed, pinned, dropped or deleted."""
-    rows = LedgerLine.objects.filter(session=session_id, is_withdrawn=False)
-    touched_rows = rows.filter(
-        Q(is_edited=True) | Q(pinned=True) | Q(status=LedgerLine.Status.DROPPED)
-    )
-    return list(touched_rows.order_by("id").values(*_COLUMNS))
+class LedgerSection(SessionSection):
+    """The lines that a person wrote, changed, pinned, dropped or deleted."""
 
+    name = "ledger"
 
-def import_lines(session_id: UUID, lines: Sequence[Any]) -> None:
-    """Store exported lines in a session that has the messages.
+    def export_items(self, session: Session) -> list[dict[str, Any]]:
+        rows = LedgerLine.objects.filter(session=session, is_withdrawn=False)
+        touched_rows = rows.filter(
+            Q(is_edited=True) | Q(pinned=True) | Q(status=LedgerLine.Status.DROPPED)
+        )
+        return list(touched_rows.order_by("id").values(*_COLUMNS))
 
-    Raises ValidationError, which names the line and its field, for example `[0].kind`.
-    """
-    if len(lines) > store.MAX_LINES:
-        raise ValidationError({"": f"There are more than {store.MAX_LINES} lines."})
-    rows = [_parse_line(line, f"[{index}]") for index, line in enumerate(lines)]
-    seqs = {row.seq for row in rows if row.seq is not None}
-    message_ids = map_message_ids(session_id, seqs)
-    for index, row in enumerate(rows):
-        if row.seq is not None and row.seq not in message_ids:
-            raise ValidationError({f"[{index}].seq": "There is no such message in the file."})
-        row.session_id = session_id
-    LedgerLine.objects.bulk_create(rows, batch_size=store.BATCH_SIZE)
+    def import_items(self, session: Session, items: Sequence[Any]) -> None:
+        if len(items) > store.MAX_LINES:
+            raise ValidationError({"": f"There are more than {store.MAX_LINES} lines."})
+        rows = [_parse_line(line, f"[{index}]") for index, line in enumerate(items)]
+        seqs = {row.seq for row in rows if row.seq is not None}
+        message_ids = map_message_ids(session.pk, seqs)
+        for index, row in enumerate(rows):
+            if row.seq is not None and row.seq not in message_ids:
+                raise ValidationError({f"[{index}].seq": "There is no such message in the file."})
+            row.session_id = session.pk
+        LedgerLine.objects.bulk_create(rows, batch_size=store.BATCH_SIZE)
+
+    def find_violations(self, session: Session) -> list[str]:
+        return history.find_violations(session.pk)
 
 
 def _parse_line(line: Any, path: str) -> LedgerLine:

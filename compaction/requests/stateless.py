@@ -87,11 +87,10 @@ def shorten_request(model: AiModel, request: Request, *, limit_tokens: int) -> F
     )
 
 
-def learn_window(model: AiModel, request: Request, tokens: int) -> None:
+def learn_window(model: AiModel, tokens: int) -> None:
     """Learn the window that refusals have shown, after a smaller request was answered."""
-    facts = build_model_facts(model, request)
     calibration.learn_refusal_window(
-        facts.model, registered_window=facts.window, window=max(1, tokens)
+        str(model), registered_window=model.context_window_size, window=max(1, tokens)
     )
 
 

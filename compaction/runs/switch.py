@@ -3,20 +3,50 @@
 from functools import partial
 from uuid import UUID
 
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_GET
+
+from chatcore.rights.models import select_models
+from chatcore.templatetags.chat import tokens
+from chatcore.web.chat import get_own_chat
 from compaction.models import CompactionRun
 from compaction.runs import execution
 from compaction.sizing import request_size
 from compaction.sizing.session_context import load_session_context
 from compaction.summaries.summarizer import simulate_summary
+from models_registry.models import AiModel
 
 
-def count_messages_to_summarize(session_id: UUID, *, provider: str, model: str) -> int:
+@login_required
+@require_GET
+def preview_switch(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Say what happens first if the model `to` answers next; nothing where all fits."""
+    session = get_own_chat(request, pk)
+    provider_name, _slash, name = request.GET.get("to", "").partition("/")
+    models = select_models(request.user.pk).filter_usable()
+    model = get_object_or_404(models, provider__name=provider_name, name=name)
+    count = _count_messages_to_summarize(session.pk, model)
+    if not count:
+        return HttpResponse(status=204)
+    sentence = ngettext(
+        "%(model)s holds %(window)s tokens: %(count)s message will be summarized first.",
+        "%(model)s holds %(window)s tokens: %(count)s messages will be summarized first.",
+        count,
+    )
+    values = {"model": name, "window": tokens(model.request_limit), "count": count}
+    return HttpResponse(sentence % values, content_type="text/plain; charset=utf-8")
+
+
+def _count_messages_to_summarize(session_id: UUID, model: AiModel) -> int:
     """Return how many messages would be summarized before the next request to a language model.
 
     It is 0 where the context fits, where nothing runs by itself, or where nothing can be
     summarized. No model is called and nothing is stored.
     """
-    context = load_session_context(session_id, provider=provider, model=model)
+    context = load_session_context(session_id, provider=model.provider.name, model=model.name)
     if context is None or context.budget is None or context.automatic_mode == "off":
         return 0
     if context.state.is_stopped or context.state.is_waiting:

@@ -151,11 +151,6 @@ def describe_model(facts: SessionFacts, *, provider: str, model: str) -> Session
     )
 
 
-def list_policy_names(session: Session) -> Sequence[str]:
-    """Return the policies of the session and of its model; empty where none is named."""
-    return (session.policy, session.model.policy if session.model else "")
-
-
 def sum_message_tokens(
     facts: SessionFacts, *, after_seq: int = 0, before_seq: int | None = None
 ) -> int:

@@ -11,6 +11,7 @@ from django.utils.dateparse import parse_datetime
 
 from compaction.models import ModelRatio, SessionState
 from compaction.sizing import queries
+from models_registry.models import AiModel
 
 # No vocabulary is further than this from a token for four characters. Counts beyond these limits
 # include something else, such as hidden text.
@@ -84,7 +85,7 @@ def learn_from_response(
     """
     if calibration.window is not None and real_tokens > calibration.window:
         # The request was accepted, so the window that a refusal named is wrong.
-        forget_window(model)
+        _forget_window(model)
     if not model or real_tokens < MIN_RATIO * MIN_SAMPLE_TOKENS:
         return
     estimated_tokens = estimate()
@@ -115,8 +116,12 @@ def doubt_window(model: str) -> None:
     ModelRatio.objects.filter(model=model).update(window_learned_at=timezone.now())
 
 
-def forget_window(model: str) -> None:
+def forget_window(model: AiModel) -> None:
     """Forget the window that refusals have shown."""
+    _forget_window(str(model))
+
+
+def _forget_window(model: str) -> None:
     ModelRatio.objects.filter(model=model).update(window=None, window_learned_at=None)
     SessionState.objects.filter(learned_for__startswith=f"{model} ").update(learned_window=None)
 

@@ -9,6 +9,8 @@ from uuid import UUID
 
 from django.core.exceptions import ValidationError
 
+from chatcore.models import Session
+from chatcore.transfer.sections import SessionSection
 from compaction.models import LeafComposition, SummaryLeaf
 from compaction.sessions.facts import load_session_facts
 from compaction.summaries.leaves import compute_fingerprint
@@ -19,38 +21,37 @@ _COLUMNS = ("kind", "first_seq", "last_seq", "text", "tokens", "fingerprint")
 _FINGERPRINT_CHARS = 64
 
 
-def export_leaves(session_id: UUID) -> list[dict[str, Any]]:
-    """Return the leaves that the summary in force is composed of, in its order."""
-    composition = _find_composition(session_id)
-    if composition is None:
-        return []
-    rows = SummaryLeaf.objects.filter(session=session_id).in_bulk(composition.leaf_ids)
-    if len(rows) < len(composition.leaf_ids):
-        return []
-    leaves = [rows[leaf_id] for leaf_id in composition.leaf_ids]
-    return [{name: getattr(leaf, name) for name in _COLUMNS} for leaf in leaves]
+class LeafSection(SessionSection):
+    """The leaves that the summary in force is composed of, in its order."""
 
+    name = "leaves"
 
-def import_leaves(session_id: UUID, leaves: Sequence[Any]) -> None:
-    """Store exported leaves in a session that has the messages and the summary.
+    def export_items(self, session: Session) -> list[dict[str, Any]]:
+        composition = _find_composition(session.pk)
+        if composition is None:
+            return []
+        rows = SummaryLeaf.objects.filter(session=session).in_bulk(composition.leaf_ids)
+        if len(rows) < len(composition.leaf_ids):
+            return []
+        leaves = [rows[leaf_id] for leaf_id in composition.leaf_ids]
+        return [{name: getattr(leaf, name) for name in _COLUMNS} for leaf in leaves]
 
-    Raises ValidationError, which names the leaf and its field, for example `[0].text`.
-    """
-    if len(leaves) > MAX_LEAVES:
-        raise ValidationError({"": f"There are more than {MAX_LEAVES} leaves."})
-    rows = [_parse_leaf(leaf, f"[{index}]") for index, leaf in enumerate(leaves)]
-    facts = load_session_facts(session_id)
-    if not rows or facts is None or not facts.summary:
-        return
-    for row in rows:
-        row.session_id = session_id
-    SummaryLeaf.objects.bulk_create(rows)
-    LeafComposition.objects.create(
-        session_id=session_id,
-        fingerprint=compute_fingerprint(facts.summary),
-        leaf_ids=[row.pk for row in rows],
-        last_seq=rows[-1].last_seq,
-    )
+    def import_items(self, session: Session, items: Sequence[Any]) -> None:
+        if len(items) > MAX_LEAVES:
+            raise ValidationError({"": f"There are more than {MAX_LEAVES} leaves."})
+        rows = [_parse_leaf(leaf, f"[{index}]") for index, leaf in enumerate(items)]
+        facts = load_session_facts(session.pk)
+        if not rows or facts is None or not facts.summary:
+            return
+        for row in rows:
+            row.session_id = session.pk
+        SummaryLeaf.objects.bulk_create(rows)
+        LeafComposition.objects.create(
+            session_id=session.pk,
+            fingerprint=compute_fingerprint(facts.summary),
+            leaf_ids=[row.pk for row in rows],
+            last_seq=rows[-1].last_seq,
+        )
 
 
 def _find_composition(session_id: UUID) -> LeafComposition | None:

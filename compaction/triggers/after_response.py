@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 Trigger = CompactionRun.Trigger
 
 
-def measure_and_request_run(sender: Any = None, *, session_id: UUID, **_: Any) -> None:
+def measure_and_request_run(*, session_id: UUID, **_: Any) -> None:
     """Measure the session once, announce its usage, and request at most one run.
 
     Never raises: the response of the sender is already stored and sent.

@@ -6,6 +6,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
+from chatcore.models import Session
 from compaction.ledger import changes as ledger_changes
 from compaction.ledger import history as ledger_history
 from compaction.ledger import store as ledger_store
@@ -16,7 +17,7 @@ from compaction.triggers import after_response
 FORGOTTEN_TEXT = "[forgotten: a message it was written from was deleted]"
 
 
-def forget_messages(session_id: UUID, seqs: Collection[int]) -> None:
+def forget_messages(session: Session, seqs: Collection[int]) -> None:
     """Blank the summaries, edits and state of every run that covered one of these messages.
 
     Structured state and memory lose what these runs added to them, and the leaves that were written
@@ -24,7 +25,7 @@ def forget_messages(session_id: UUID, seqs: Collection[int]) -> None:
     large again. The caller holds the lock of the session's row, so no run can install its outcome
     meanwhile; a run that is at work finds a changed context when it wants to install.
     """
-    first_seq = min(seqs)
+    session_id, first_seq = session.pk, min(seqs)
     has_lost_lines = ledger_history.forget_messages(session_id, seqs)
     covering_runs = _select_covering_runs(session_id, first_seq)
     stateless_runs = covering_runs.filter(status=CompactionRun.Status.APPLIED, state_after={})
@@ -55,31 +56,31 @@ def revert_derived_state(session_id: UUID, seqs: Collection[int]) -> None:
         state.revert_runs(session_id, _select_stateful_runs(session_id, min(seqs)))
 
 
-def supersede_messages(session_id: UUID, seqs: Collection[int]) -> None:
+def supersede_messages(session: Session, seqs: Collection[int]) -> None:
     """Remove what was made from superseded messages, and bring back their lines of the ledger.
 
     The caller holds the lock of the session's row.
     """
     if not seqs:
         return
-    ledger_history.withdraw_messages(session_id, seqs)
-    revert_derived_state(session_id, seqs)
+    ledger_history.withdraw_messages(session.pk, seqs)
+    revert_derived_state(session.pk, seqs)
     # An earlier context may be in force now, with the ledger as it was then.
-    if ledger_store.has_lines(session_id):
-        ledger_changes.publish_ledger(session_id)
+    if ledger_store.has_lines(session.pk):
+        ledger_changes.publish_ledger(session.pk)
 
 
-def copy_state_to_fork(session_id: UUID, fork_id: UUID, *, last_seq: int) -> None:
+def copy_state_to_fork(session: Session, source: Session, *, last_seq: int) -> None:
     """Copy structured state, memory, ledger and leaves to a fork, up to the message `last_seq`."""
-    leaves.copy_leaves(session_id, target_id=fork_id)
-    has_lines = ledger_history.copy_lines(session_id, target_id=fork_id, last_seq=last_seq)
+    leaves.copy_leaves(source.pk, target_id=session.pk)
+    has_lines = ledger_history.copy_lines(source.pk, target_id=session.pk, last_seq=last_seq)
     state.copy_structured_state(
-        session_id,
-        target_id=fork_id,
-        runs_to_revert=_select_stateful_runs(session_id, last_seq + 1),
+        source.pk,
+        target_id=session.pk,
+        runs_to_revert=_select_stateful_runs(source.pk, last_seq + 1),
     )
     if has_lines:
-        ledger_changes.publish_ledger(fork_id)
+        ledger_changes.publish_ledger(session.pk)
 
 
 def _forget_words(session_id: UUID) -> None:

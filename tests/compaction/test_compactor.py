@@ -34,8 +34,8 @@ def test_it_is_the_one_that_the_settings_name() -> None:
 
 
 @pytest.mark.django_db
-def test_it_lists_the_policies_that_it_accepts() -> None:
+def test_it_lists_policies_and_chooses_the_first_that_there_is() -> None:
     compactor = Compactor()
     assert list(compactor.list_policies()) == list(PRESETS)
-    assert all(compactor.accepts_policy(name) for name in compactor.list_policies())
-    assert not compactor.accepts_policy("nobody's")
+    assert compactor.choose_policy("nobody's", "").name == "oneclaw"
+    assert compactor.choose_policy("", "chatcore").name == "chatcore"

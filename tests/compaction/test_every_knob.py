@@ -15,6 +15,7 @@ import pytest
 from django.utils import timezone
 
 from chatcore.models import Message, Session
+from compaction.compactor import Compactor
 from compaction.core.attachments import FileEntry, fit_files
 from compaction.core.budget import plan
 from compaction.core.estimate import LastUsage, measure
@@ -23,7 +24,7 @@ from compaction.core.presets import ONECLAW
 from compaction.core.tool_output import truncate_output
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 from compaction.models import CompactionPolicy, CompactionRun
-from compaction.requests import guard, tool_output
+from compaction.requests import guard
 from compaction.runs import engine, leases
 from tests.compaction import test_every_stage_knob, test_every_summary_knob
 from tests.support.compaction_sessions import (
@@ -222,7 +223,7 @@ def in_a_tool_round(session: Session, scripted: ScriptedModel) -> Any:
 
 def spilled(session: Session, scripted: ScriptedModel) -> Any:
     """Whether the whole of a long output is kept."""
-    return tool_output.truncate_output(session, "x" * 40_000).full_text
+    return Compactor().choose_policy(*session.policy_names).truncate_output("x" * 40_000).full_text
 
 
 def waited_for(session: Session, scripted: ScriptedModel) -> Any:

@@ -202,7 +202,7 @@ def test_what_was_found_is_shown_and_goes_with_a_deleted_message(
     assert body["verification"]["findings"] == [
         {"check": "numbers", "text": INVENTED, "action": "refused"}
     ]
-    on_change.forget_messages(talk.pk, [2])
+    on_change.forget_messages(talk, [2])
     run.refresh_from_db()
     assert run.verification == {}
     assert len(list_summary_calls(scripted)) == 1

@@ -115,11 +115,10 @@ class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
         threshold = get_new_value("compact_threshold")
         is_affected = not attrs.keys().isdisjoint({"compact_threshold", "policy", "model"})
         if threshold is not None and is_affected:
-            get_compactor().validate_threshold_override(
-                threshold,
-                get_new_value("policy") or "",
-                getattr(get_new_value("model"), "policy", ""),
+            policy = get_compactor().choose_policy(
+                get_new_value("policy") or "", getattr(get_new_value("model"), "policy", "")
             )
+            policy.validate_threshold(threshold)
         if attrs.get("params"):
             model = get_new_value("model")
             if "model" not in attrs and self.instance is None:

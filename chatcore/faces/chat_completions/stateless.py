@@ -154,7 +154,9 @@ class StatelessExchange:
         end_call(call)
         if call.usage:
             try:
-                get_compactor().learn_token_count(self.model, self.fit.request, call.usage.input)
+                get_compactor().learn_from_answer(
+                    self.model, self.fit.request, counted_tokens=call.usage.input
+                )
             except DatabaseError:
                 logger.warning("the size of a request was not learned", exc_info=True)
 

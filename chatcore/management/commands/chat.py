@@ -95,19 +95,17 @@ def _open_session(options: dict[str, Any]) -> Session:
 
 
 def _check_policy(name: str) -> str:
-    compactor = get_compactor()
-    if not compactor.accepts_policy(name):
-        policy_names = ", ".join(compactor.list_policies())
+    names = get_compactor().list_policies()
+    if names and name not in names:
         raise ChatUnavailable(
-            f"There is no policy called {name}; there are {policy_names}.", EXIT_USAGE
+            f"There is no policy called {name}; there are {', '.join(names)}.", EXIT_USAGE
         )
     return name
 
 
 def _check_threshold(ratio: float, session: Session) -> float:
-    model_policy = session.model.policy if session.model else ""
     try:
-        get_compactor().validate_threshold_override(ratio, session.policy, model_policy)
+        get_compactor().choose_policy(*session.policy_names).validate_threshold(ratio)
     except ValidationError as error:
         reason = " ".join(error.messages)
         raise ChatUnavailable(f"--compact-threshold: {reason}", EXIT_USAGE) from None
