@@ -16,7 +16,6 @@ from compaction.core.estimate import CHARS_PER_TOKEN
 from compaction.core.groups.summaries import Place, TemplateName
 from compaction.core.presets import ONECLAW
 from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
-from compaction.sizing.usage import WARNING_RATIO
 from compaction.summaries.templates import SUMMARY_TEMPLATES
 from models_registry.models import Provider
 
@@ -28,10 +27,6 @@ def read_page_number(script: str, name: str) -> float:
     match = re.search(rf"const {name} = ([\d.]+);", (SCRIPTS / script).read_text())
     assert match, f"{script} has no constant {name}"
     return float(match[1])
-
-
-def test_the_page_marks_the_warning_level_of_the_server() -> None:
-    assert read_page_number("context_meter.js", "WARNING_RATIO") == WARNING_RATIO
 
 
 def test_the_page_keeps_as_many_messages_as_the_server_gives() -> None:

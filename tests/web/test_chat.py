@@ -70,6 +70,24 @@ def test_two_tabs_show_the_same(page: Page, session: Session, scripted: Scripted
         expect(tab.locator(".message")).to_have_count(2)
 
 
+def test_a_silent_model_is_seen_to_read_with_seconds(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    words = PausedChunks("Done.")
+    scripted.script(Reply(chunks=words))
+    page.clock.install()
+    page.goto(f"/c/{session.pk}/")
+    send_message(page, "Read all this.")
+    waiting = page.locator(".waiting")
+    expect(waiting).to_be_visible()
+    expect(waiting.locator(".waited")).to_be_empty()
+    page.clock.fast_forward(70_000)
+    expect(waiting).to_contain_text(re.compile(r"The model is reading · 1 min 1\d s"))
+    words.resume.set()
+    expect(page.locator(".answer .prose")).to_have_text("Done.")
+    expect(waiting).to_be_hidden()
+
+
 def test_a_tool_call_folds_its_question_and_result(
     page: Page, session: Session, scripted: ScriptedModel
 ) -> None:

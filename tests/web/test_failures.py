@@ -4,6 +4,7 @@ import re
 
 import pytest
 from playwright.sync_api import Page, expect
+from rest_framework.test import APIClient
 
 from chatcore.models import Message, Session
 from chatcore.web.advice import choose_advice
@@ -92,7 +93,7 @@ def test_an_answer_that_its_limit_cut_says_so_and_is_continued(
 @pytest.mark.browser
 @pytest.mark.django_db(transaction=True)
 def test_trimming_is_told_in_one_line_with_why_and_what_now(
-    page: Page, full: Session, scripted: ScriptedModel
+    page: Page, full: Session, scripted: ScriptedModel, api: APIClient
 ) -> None:
     scripted.default = summarize_or_chat(summary=Reply(status=500, text="out of order"))
     run_in_background(lambda: engine.compact_now(full.pk, trigger="manual")).join()
@@ -100,6 +101,11 @@ def test_trimming_is_told_in_one_line_with_why_and_what_now(
     for count, words in enumerate(("And the flight?", "And the hotel?"), start=1):
         send_message(page, words)
         expect(page.locator(".answer[data-status=complete]")).to_have_count(7 + count)
+    meter = page.locator("context-meter")
+    expect(meter).to_have_attribute("data-level", "lost")
+    sent_tokens = api.get(f"/api/v1/sessions/{full.pk}/context/preview").json()["tokens"]
+    expect(meter.locator(".meter-used")).to_have_text(re.compile(f"^{sent_tokens / 1000:.3g}k / "))
+    expect(page.locator(".notice").filter(visible=True)).to_have_count(1)
     page.reload()
     lines = page.get_by_text("Conversation history has been automatically trimmed")
     details = page.locator(".notice-details")

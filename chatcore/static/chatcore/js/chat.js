@@ -2,6 +2,7 @@
 
 import { callApi, fetchText, requestWork } from "./api.js";
 import { AnswerNews } from "./answer_news.js";
+import { AnswerWait } from "./answer_wait.js";
 import { Approvals } from "./approvals.js";
 import { markSeen } from "./chat_news.js";
 import { Composer, createKey } from "./composer.js";
@@ -61,6 +62,10 @@ class ChatStream extends HTMLElement {
     this.sentRequest = new SentRequest(this);
     this.approvals = new Approvals(this);
     this.news = new AnswerNews(this);
+    this.wait = new AnswerWait(
+      this.querySelector(".waiting"),
+      Date.parse(this.dataset.runningSince),
+    );
     this.runStatus = new RunStatus(this);
     this.trimNotices = new TrimNotices(this);
     new OtherModel(this);
@@ -134,15 +139,15 @@ class ChatStream extends HTMLElement {
     this.#queue.then(() => this.#showWaiting());
   }
 
-  // Show three dots until the answer begins, or the names of the tools that the turn waits for.
-  // This runs with every event, so it writes only what changed.
+  // Show that an answer is waited for, or the names of the tools that the turn waits for. This runs
+  // with every event, so it writes only what changed.
   #showWaiting() {
     const streaming = this.timeline.list.querySelector(".answer[data-status=streaming]");
-    const [waiting, awaitedLine] = [this.querySelector(".waiting"), this.querySelector(".awaited")];
+    const awaitedLine = this.querySelector(".awaited");
     const text =
       this.isBusy && this.awaitedTools ? getText("awaited", { names: this.awaitedTools }) : "";
     const isSilent = this.isBusy && !streaming && !this.awaitedTools && !this.approvals.isAsking;
-    if (waiting.hidden === isSilent) waiting.hidden = !isSilent;
+    this.wait.show(Boolean(isSilent));
     if (awaitedLine.hidden === Boolean(text)) awaitedLine.hidden = !text;
     if (awaitedLine.textContent !== text) awaitedLine.textContent = text;
   }
@@ -317,6 +322,12 @@ class ChatStream extends HTMLElement {
     return this.#refreshCards();
   }
 
+  // A question may bring a line with it that says what is left out.
+  async onMessageCreated(data) {
+    await this.timeline.addMessage(this.session, data);
+    if (data.role === "user") await this.trimNotices.refresh();
+  }
+
   onTurnCompleted() {
     this.generating = false;
     this.querySelector(".answered").textContent = getText("answered");
@@ -352,7 +363,7 @@ class ChatStream extends HTMLElement {
 
 const HANDLERS = {
   [EventType.TURN_STARTED]: (chat) => chat.onTurnStarted(),
-  [EventType.MESSAGE_CREATED]: (chat, data) => chat.timeline.addMessage(chat.session, data),
+  [EventType.MESSAGE_CREATED]: (chat, data) => chat.onMessageCreated(data),
   [EventType.MESSAGE_DELTA]: (chat, data) => chat.timeline.appendDelta("text", data),
   [EventType.REASONING_DELTA]: (chat, data) => chat.timeline.appendDelta("reasoning", data),
   [EventType.MESSAGE_COMPLETED]: (chat, data) => chat.timeline.completeMessage(chat.session, data),
@@ -370,7 +381,10 @@ const HANDLERS = {
     chat.onTurnInterrupted("queueFailed");
     return chat.timeline.addTurnError(chat.session, data);
   },
-  [EventType.CONTEXT_USAGE]: (chat, data) => chat.meter.showUsage(data),
+  [EventType.CONTEXT_USAGE]: (chat, data) => {
+    chat.meter.showUsage(data);
+    return chat.trimNotices.refresh();
+  },
   [EventType.CONTEXT_TRIMMED]: (chat, data) => {
     if (chat.timeline.addTrimNotice(data)) showSnackbar(getText("trimmed"));
     return chat.trimNotices.refresh();

@@ -3,15 +3,15 @@
 import { callApi } from "./api.js";
 import { formatCount } from "./formats.js";
 import { openOnHover } from "./hover_popover.js";
+import { isSummarizedFirst } from "./long_chat_note.js";
 import { RunPreview } from "./run_preview.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
 import { estimateTokens } from "./token_estimate.js";
 
-const WARNING_RATIO = 0.8; // of the threshold; a test holds it equal to the server's
-
 class ContextMeter extends HTMLElement {
   #usage = null;
+  #sentTokens = null; // of a request from which messages are left out
   #draftTokens = 0; // estimated
   #chosenThreshold = null; // tokens
   #frame = 0;
@@ -64,6 +64,13 @@ class ContextMeter extends HTMLElement {
     this.#render();
   }
 
+  // Show the size of what is sent while messages are left out of it; null where none is.
+  showSent(tokens) {
+    if (this.#sentTokens === tokens) return;
+    this.#sentTokens = tokens;
+    if (this.#usage) this.#render();
+  }
+
   // Add the text being typed. Draw at most once a frame.
   showDraft(text) {
     this.#draftTokens = text.trim() && !text.startsWith("/") ? estimateTokens(text) : 0;
@@ -73,9 +80,21 @@ class ContextMeter extends HTMLElement {
     });
   }
 
+  get #contextTokens() {
+    return this.#sentTokens ?? this.#usage.estimated_input_tokens;
+  }
+
+  // What is lost is red; what a summary takes in is amber.
+  get #level() {
+    const { should_compact: isOver, available_input_tokens: room } = this.#usage;
+    const isTooLong = this.#usage.estimated_input_tokens > (room ?? Infinity);
+    if (this.#sentTokens !== null || (isTooLong && !isSummarizedFirst(this.#usage))) return "lost";
+    return isOver ? "summarized" : "ok";
+  }
+
   #render() {
     const usage = this.#usage;
-    const usedTokens = usage.estimated_input_tokens + this.#draftTokens;
+    const usedTokens = this.#contextTokens + this.#draftTokens;
     const contextWindow = usage.context_window;
     const percent = contextWindow ? Math.round((usedTokens / contextWindow) * 100) : null;
     const description = contextWindow
@@ -86,7 +105,7 @@ class ContextMeter extends HTMLElement {
         })
       : getText("contextUnknown", { used: formatCount(usedTokens) });
     this.toggleAttribute("data-unknown", !contextWindow);
-    this.dataset.level = usage.level ?? "ok";
+    this.dataset.level = this.#level;
     const label = contextWindow
       ? `${formatCount(usedTokens)} / ${formatCount(contextWindow)} · ${percent} %`
       : `${formatCount(usedTokens)} ${getText("tokens", { count: usedTokens })}`;
@@ -95,7 +114,7 @@ class ContextMeter extends HTMLElement {
     button.setAttribute("aria-label", `${button.title}: ${label}`);
     this.querySelector(".meter-used").textContent = label;
     this.querySelector(".context-total").textContent = description;
-    this.#setBarWidth(".meter-button .bar-fill", usage.estimated_input_tokens);
+    this.#setBarWidth(".meter-button .bar-fill", this.#contextTokens);
     this.#setBarWidth(".meter-button .bar-draft", this.#draftTokens);
     this.#renderMarks(usage);
     this.#renderParts(usage);
@@ -111,7 +130,6 @@ class ContextMeter extends HTMLElement {
     const threshold = this.#chosenThreshold ?? stored;
     const positions = {
       threshold,
-      warning: threshold && Math.round(threshold * WARNING_RATIO),
       window: contextWindow,
     };
     for (const mark of this.querySelectorAll("[data-mark]")) {
@@ -127,10 +145,12 @@ class ContextMeter extends HTMLElement {
 
   #renderParts(usage) {
     const bar = this.querySelector(".bar-parts");
-    const usedTokens = usage.estimated_input_tokens + this.#draftTokens;
+    const usedTokens = this.#contextTokens + this.#draftTokens;
     const contextWindow = Math.max(usage.context_window ?? 0, usedTokens, 1);
+    const { conversation_history: history = 0 } = usage.breakdown ?? {};
     const sizes = {
       ...usage.breakdown,
+      conversation_history: history - (usage.estimated_input_tokens - this.#contextTokens),
       draft: this.#draftTokens,
       free: usage.context_window ? Math.max(0, usage.context_window - usedTokens) : 0,
     };

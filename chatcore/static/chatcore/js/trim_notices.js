@@ -26,15 +26,15 @@ export class TrimNotices {
     const facts = count && this.chat.session ? await this.#loadFacts() : null;
     if (load !== this.#newestLoad) return;
     this.chat.timeline.markLeftOut(facts?.leftOut ?? []);
+    // One voice: what is summarized before the next answer is not left out of it.
+    const isLeftOut = facts?.leftOut.length && !isSummarizedFirst(this.chat.meter.usage);
+    this.chat.meter.showSent(isLeftOut ? facts.tokens : null);
     this.chat.querySelector(".notice-details")?.remove();
     const line = [...this.chat.timeline.list.querySelectorAll(".notice")].at(-1);
     if (!facts?.leftOut.length || !line) return;
     const [details] = this.chat.timeline.cloneTemplate("notice-details-template");
     details.querySelector("span").textContent = [
-      // One voice: what is summarized before the next answer is not left out of it.
-      isSummarizedFirst(this.chat.meter.usage)
-        ? ""
-        : getText("trimmedNow", { count: facts.leftOut.length }),
+      isLeftOut ? getText("trimmedNow", { count: facts.leftOut.length }) : "",
       count > 1 ? getText("trimmedAnswers", { count }) : "",
       facts.why ? getText("trimmedWhy", { why: facts.why }) : "",
     ].join(" ");
@@ -57,6 +57,7 @@ export class TrimNotices {
     const [newest] = runs.results;
     return {
       leftOut: preview.left_out,
+      tokens: preview.tokens,
       why: FAILED.includes(newest?.status) ? newest.reason : "",
     };
   }
