@@ -119,6 +119,7 @@ MIDDLEWARE = [
     "chatcore.traces.requests.RequestTraces",
     "corsheaders.middleware.CorsMiddleware",
     "chatcore.web.security_headers.SecurityHeaders",
+    "chatcore.web.compressed_pages.CompressedPages",
     "chatcore.web.outages.OutageResponses",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -216,13 +217,16 @@ USE_I18N = True
 USE_TZ = True
 
 # With a folder that `chatcore collectstatic` has filled, names have a hash in them, so browsers
-# keep the files for good, and compressed copies are sent. Without one, packages have the files.
+# keep the files for good, and compressed copies are sent. `serve` fills one by itself. Without one,
+# packages have the files.
 STATIC_DIR = read_text("CHATCORE_STATIC_DIR")
 STATIC_ROOT = Path(STATIC_DIR) if STATIC_DIR else DATA_DIR / "static"
 if not STATIC_DIR:
     STATIC_ROOT.mkdir(exist_ok=True)  # else WhiteNoise warns at each start that it is missing
 WHITENOISE_USE_FINDERS = not STATIC_DIR
 WHITENOISE_AUTOREFRESH = DEBUG
+# Names with a hash: Django's, and those of parts that bin/build has split off.
+WHITENOISE_IMMUTABLE_FILE_TEST = r"\.[0-9a-f]{12}\.\w+$|/built/chunk-\w{8}\.js$"
 STORAGES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {

@@ -10,8 +10,9 @@ import * as estree from "./prettier/estree.mjs";
 import * as postcss from "./prettier/postcss.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
-const FOLDERS = ["chatcore/static/chatcore/css", "chatcore/static/chatcore/js", "tests"];
-const FILES = ["tools/format.mjs"];
+const STATIC = "chatcore/static/chatcore";
+const FOLDERS = [`${STATIC}/css`, `${STATIC}/js`, `${STATIC}/pages`, "tests"];
+const FILES = ["tools/build.mjs", "tools/format.mjs"];
 const PARSERS = { ".css": "css", ".js": "babel", ".mjs": "babel" };
 const PLUGINS = [babel, estree, postcss];
 

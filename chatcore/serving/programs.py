@@ -15,16 +15,20 @@ STOP_SECONDS = GRACE_SECONDS + 5  # of a web process, after the last of its answ
 WILDCARD_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
 
 
-def build_web_programs(host: str, count: int, *, drain_seconds: int) -> list[Program]:
+def build_web_programs(
+    host: str, count: int, *, drain_seconds: int, static_folder: str
+) -> list[Program]:
     """Describe `count` web processes that share a socket.
 
-    `drain_seconds` is how long running answers may go on after TERM.
+    `drain_seconds` is how long running answers may go on after TERM; `static_folder` has been
+    filled by `collectstatic`, or is empty: then the files are sent as the packages have them.
     """
     names = ["web server"] if count == 1 else [f"web server {n}" for n in range(1, count + 1)]
     environment = _build_environment() | {
         # The printed link has the address at which the server listens.
         "CHATCORE_ALLOWED_HOSTS": ",".join([*settings.NAMED_HOSTS, format_link_host(host)]),
         "CHATCORE_DRAIN_SECONDS": str(drain_seconds),
+        "CHATCORE_STATIC_DIR": static_folder,
     }
     return [
         Program(

@@ -20,6 +20,7 @@ from chatcore.rights.models import has_usable_models, select_models
 from chatcore.sessions.truncation import clean_text
 from chatcore.web import message_pages, timeline
 from chatcore.web.chat_list import load_chat_list, load_sidebar
+from chatcore.web.context_state import describe_context
 from chatcore.web.projects.lists import choose_project, describe_project
 from chatcore.web.sample_chat import can_show_sample
 from chatcore.web.titles.writing import writes_titles
@@ -117,6 +118,7 @@ def show_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
         **_build_model_context(request),
         "chosen_model": session.model,
         "of_project": describe_project(session.project, session.model),
+        **describe_context(session),
     }
     return render(request, "chatcore/chat.html", context)
 

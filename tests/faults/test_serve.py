@@ -14,6 +14,7 @@ import psutil
 import pytest
 from django.core.management import CommandError, call_command
 
+from chatcore.templatetags.scripts import PARTS
 from tests.support.held_port import hold_port
 from tests.support.prepared_database import put_database
 from tests.support.waiting import PATIENCE_SECONDS, wait_until
@@ -89,6 +90,7 @@ def serving(tmp_path: Path) -> Iterator[Serving]:
 @pytest.mark.lasting
 def test_what_dies_or_hangs_is_replaced_and_a_signal_stops_all(serving: Serving) -> None:
     check_link(serving)
+    check_static_files(serving)
     serving.hurt(WEB_SERVER, signal.SIGKILL)
     serving.hurt(WORKER, signal.SIGKILL)
     assert serving.read_output().count("SIGKILL") == 2
@@ -118,6 +120,18 @@ def check_link(serving: Serving) -> None:
         with httpx2.Client(base_url=serving.url, timeout=PATIENCE_SECONDS) as client:
             client.get(link, headers=by_hand, follow_redirects=True)
             assert client.get("/settings/").status_code == status
+
+
+def check_static_files(serving: Serving) -> None:
+    """What pages load is compressed, and kept for good: its name has a hash."""
+    page = httpx2.get(f"{serving.url}/login/", timeout=PATIENCE_SECONDS)
+    assert page.headers["Content-Encoding"] == "gzip"
+    (style,) = re.findall(r'"(/static/chatcore/built/card\.[0-9a-f]{12}\.css)"', page.text)
+    part = PARTS["chat.js"][0]
+    for path in (style, f"/static/chatcore/built/{part}"):
+        headers = httpx2.get(serving.url + path, timeout=PATIENCE_SECONDS).headers
+        assert headers["Content-Encoding"] == "gzip", path
+        assert "immutable" in headers["Cache-Control"], path
 
 
 def check_end(serving: Serving, number: signal.Signals) -> None:

@@ -127,7 +127,7 @@ def test_this_machine_may_ask_whatever_hosts_are_named(named_server: str) -> Non
 @pytest.mark.django_db
 def test_the_printed_link_has_an_address_that_is_answered(user: User, settings: Any) -> None:
     assert "http://192.0.2.5:8000/login/once/" in Command()._build_welcome("192.0.2.5", 8000)
-    (web_server,) = programs.build_web_programs("192.0.2.5", 1, drain_seconds=0)
+    (web_server,) = programs.build_web_programs("192.0.2.5", 1, drain_seconds=0, static_folder="")
     assert "192.0.2.5" in web_server.environment["CHATCORE_ALLOWED_HOSTS"].split(",")
     settings.PUBLIC_URL = PUBLIC_URL
     assert f" {PUBLIC_URL}/login/once/" in Command()._build_welcome("0.0.0.0", 8000)

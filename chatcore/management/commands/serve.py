@@ -11,7 +11,7 @@ from django.urls import reverse
 from redis.exceptions import RedisError
 
 from chatcore.local_model import register
-from chatcore.serving import listening, preparation, programs, start_lock
+from chatcore.serving import listening, preparation, programs, start_lock, static_files
 from chatcore.serving.parent import Plan, become_parent
 from chatcore.serving.programs import MAX_WEB_PROCESSES
 from chatcore.web import sign_in
@@ -68,7 +68,12 @@ class Command(BaseCommand):
                 f"The server that CHATCORE_REDIS_URL names cannot be used: {error}"
             ) from None
         children = [
-            *programs.build_web_programs(host, web, drain_seconds=settings.SERVE_DRAIN_SECONDS),
+            *programs.build_web_programs(
+                host,
+                web,
+                drain_seconds=settings.SERVE_DRAIN_SECONDS,
+                static_folder=static_files.provide_folder(),
+            ),
             programs.build_worker(workers),
         ]
         if not no_local_model and self._is_local_model_installed():

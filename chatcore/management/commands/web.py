@@ -44,6 +44,9 @@ class Command(BaseCommand):
             web_server.serve_socket(server_socket)
             return
         children = programs.build_web_programs(
-            host, processes, drain_seconds=settings.DRAIN_SECONDS
+            host,
+            processes,
+            drain_seconds=settings.DRAIN_SECONDS,
+            static_folder=settings.STATIC_DIR,
         )
         become_parent(Plan(programs=children, socket=server_socket.fileno()))

@@ -124,8 +124,10 @@ class ChatStream extends HTMLElement {
 
   #followSession(after) {
     this.cards = new SummaryCards(this.session, this.timeline);
-    this.#refreshCards().catch((problem) => console.warn(problem));
-    this.meter.followSession(this.session).then(() => this.longChatNote.refresh());
+    this.meter.session = this.session;
+    this.#refreshCards()
+      .then(() => this.longChatNote.refresh())
+      .catch((problem) => console.warn(problem));
     this.#events = new EventStream(this.session, after, this);
   }
 
@@ -244,7 +246,8 @@ class ChatStream extends HTMLElement {
 
   async #refreshCards() {
     const shownRun = this.runStatus.runId;
-    const { session, history, running } = await this.cards.refresh();
+    const [{ session, history }] = await Promise.all([this.cards.refresh(), this.meter.refresh()]);
+    const running = this.meter.usage?.compacting && (await this.cards.findRunning());
     if (running)
       this.runStatus.begin({
         id: running.id,
@@ -262,7 +265,6 @@ class ChatStream extends HTMLElement {
   }
 
   refreshContext() {
-    this.meter.refresh();
     this.panel.refresh();
     return this.#refreshCards();
   }
@@ -294,9 +296,9 @@ class ChatStream extends HTMLElement {
 
   async reloadMessages() {
     await this.timeline.reload();
-    this.meter.refresh().then(() => this.longChatNote.refresh());
     this.panel.refresh();
-    return this.#refreshCards();
+    await this.#refreshCards();
+    return this.longChatNote.refresh();
   }
 
   // Events that this page has not seen are too old to be kept. A turn that is still open has all of
@@ -317,7 +319,6 @@ class ChatStream extends HTMLElement {
     this.longChatNote.hide();
     this.querySelector(".answered").textContent = "";
     this.composer.queue.resume();
-    this.meter.refresh();
     this.#refreshChatList();
     return this.#refreshCards();
   }

@@ -26,11 +26,6 @@ class ContextMeter extends HTMLElement {
     openOnHover(this, this.querySelector(".meter-button"), this.querySelector("#context"));
   }
 
-  followSession(session) {
-    this.session = session;
-    return this.refresh();
-  }
-
   async refresh() {
     if (!this.session) return;
     try {

@@ -2,7 +2,6 @@
 
 import { callApi } from "./api.js";
 import { formatCount, formatCountChange, formatDuration } from "./formats.js";
-import { Ledger } from "./ledger.js";
 import { RequestView } from "./request_view.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText, textKey } from "./texts.js";
@@ -13,7 +12,6 @@ export class ContextPanel {
   constructor(chat) {
     this.chat = chat;
     this.dialog = chat.querySelector("#context-panel");
-    this.ledger = new Ledger(chat, this.dialog);
     this.dialog.addEventListener(
       "click",
       (event) => event.target === this.dialog && this.dialog.close(),
@@ -47,7 +45,10 @@ export class ContextPanel {
       ]);
       this.#render(request, context);
       this.#renderRuns(runs.results);
-      await this.ledger.refresh(context.policy);
+      this.ledger ??= import("./ledger.js").then(
+        ({ Ledger }) => new Ledger(this.chat, this.dialog),
+      );
+      await (await this.ledger).refresh(context.policy);
     } catch (problem) {
       this.#find(".panel-facts").textContent = getText("failed", { why: problem.message });
     }

@@ -2,7 +2,6 @@
 
 import { callApi, fetchElements } from "./api.js";
 import { buildPath } from "./paths.js";
-import { SummaryCard } from "./summary_card.js";
 
 const PAGE_SIZE = 20; // runs in one request
 const MAX_PAGE_SIZE = 100;
@@ -24,6 +23,7 @@ export class SummaryCards {
   #history = null; // what can be undone and redone
   #elements = new Map(); // run id → its card, whether or not it is on the page
   #sentForms = []; // what the model sees in place of a message that was shortened
+  #SummaryCard; // the class, loaded when there is something to show
   #refreshed = Promise.resolve(); // when the newest refresh has placed its cards
 
   constructor(session, timeline) {
@@ -45,7 +45,7 @@ export class SummaryCards {
     article.focus({ preventScroll: true });
   }
 
-  // Fetch the state of the context and the newest runs.
+  // Fetch the state of the context and the newest runs. Return {session, history}.
   refresh() {
     this.#refreshed = this.#refresh();
     return this.#refreshed;
@@ -53,20 +53,25 @@ export class SummaryCards {
 
   async #refresh() {
     const limit = Math.min(Math.max(PAGE_SIZE, this.#runs.length), MAX_PAGE_SIZE);
-    const [session, history, applied, running, forms] = await Promise.all([
-      callApi("GET", `sessions/${this.session}`),
-      callApi("GET", `sessions/${this.session}/context/history`),
+    const [[state, ...forms], applied] = await Promise.all([
+      takeFirstState() ?? fetchElements(buildPath(`c/${this.session}/context/`)),
       this.#fetchRuns(`?status=applied&limit=${limit}`),
-      this.#fetchRuns("?status=running&limit=1"),
-      fetchElements(buildPath(`c/${this.session}/shortened/`)),
     ]);
+    const { session, history } = JSON.parse(state.dataset.context);
+    if (applied.results.length || session.compact_boundary_seq > 1)
+      ({ SummaryCard: this.#SummaryCard } = await import("./summary_card.js"));
     this.#sessionData = session;
     this.#history = history;
     this.#runs = applied.results;
     this.#nextUrl = applied.next;
     this.#replaceForms(forms);
     this.placeCards();
-    return { session, history, running: running.results[0] };
+    return { session, history };
+  }
+
+  // Return the run that is going on.
+  async findRunning() {
+    return (await this.#fetchRuns("?status=running&limit=1")).results[0];
   }
 
   #fetchRuns(query) {
@@ -156,7 +161,7 @@ export class SummaryCards {
   #createCard(run, current, version) {
     const old = this.#elements.get(run.id);
     const [element] = this.timeline.cloneTemplate("card-template");
-    new SummaryCard(element, {
+    new this.#SummaryCard(element, {
       run,
       session: this.#sessionData,
       history: this.#history,
@@ -185,6 +190,13 @@ export class SummaryCards {
     else if (!first && articles.at(-1).nextElementSibling !== card) articles.at(-1).after(card);
     return true;
   }
+}
+
+// Return what the page was sent with, once: from then on it is asked for.
+function takeFirstState() {
+  const template = document.getElementById("context-state");
+  template?.remove();
+  return template && [...template.content.children];
 }
 
 // Return the seq of the message before which the card of a run stands.

@@ -1,0 +1,5 @@
+// The page of a chat.
+
+import "./app.js";
+import "../js/chat.js";
+import "../js/chat_settings.js";

@@ -1,0 +1,4 @@
+// The page of the settings.
+
+import "./app.js";
+import "../js/notifications.js";
