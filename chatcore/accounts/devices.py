@@ -64,7 +64,7 @@ def end_devices(request: HttpRequest, **which: int) -> int:
 
 def describe_browser(user_agent: str) -> str:
     """Return what a browser calls itself in few words, as "Firefox, Linux"."""
-    matches = [name for name in BROWSERS if re.search(rf"\b{name}/", user_agent)]
+    matches = [name for name in BROWSERS if re.search(rf"\b(?:Headless)?{name}/", user_agent)]
     systems = [name for name in SYSTEMS if name in user_agent]
     words = [BROWSER_NAMES.get(name, name) for name in matches[:1]] + systems[:1]
     return ", ".join(words) or user_agent[:40] or "?"

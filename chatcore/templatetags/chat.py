@@ -59,8 +59,9 @@ def price(amount: Decimal | None) -> str:
 @register.filter
 def money(amount: Decimal) -> str:
     """Write an amount in the currency of the prices; small ones with more digits."""
-    digits = 2 if not amount or abs(amount) >= Decimal("0.1") else 4
-    number = formats.number_format(round(amount, digits), decimal_pos=digits)
+    amount = round(amount, 2 if abs(amount) >= Decimal("0.1") else 4)
+    digits = 2 if amount == round(amount, 2) else 4
+    number = formats.number_format(amount, decimal_pos=digits)
     currency = settings.CHATCORE["CURRENCY"]
     if currency == "USD":
         return gettext("$%(cost)s") % {"cost": number}

@@ -6,8 +6,11 @@ the browser that made it.
 
 import hashlib
 import secrets
+from contextlib import suppress
+from pathlib import Path
 
 from allauth.usersessions.models import UserSession
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core import signing
 from django.core.cache import cache
@@ -36,6 +39,24 @@ def issue_token(user: User, *, device: int | None = None) -> str:
 def build_link_path(user: User, *, device: int | None = None) -> str:
     """Return the path of a new link that signs the user in. Raises RedisError as above."""
     return reverse("login_once", args=[issue_token(user, device=device)])
+
+
+def keep_address(address: str) -> None:
+    """Note where people reach the server on this machine."""
+    with suppress(OSError):  # a folder that cannot be written to costs nobody a start
+        _get_address_path().write_text(address)
+
+
+def load_address() -> str:
+    """Return where `serve` was reached last on this machine, or where it is by default."""
+    try:
+        return _get_address_path().read_text()
+    except OSError:
+        return "http://127.0.0.1:8000"
+
+
+def _get_address_path() -> Path:
+    return settings.DATA_DIR / "address"
 
 
 def find_user(token: str) -> User | None:

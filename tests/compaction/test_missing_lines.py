@@ -69,6 +69,22 @@ def test_nothing_of_a_deleted_message_is_told(api: APIClient, summarized: Sessio
     assert list_missing(api, summarized) == []
 
 
+def test_each_thing_is_told_once_and_a_story_is_no_rule(
+    api: APIClient, session: Session, scripted: ScriptedModel
+) -> None:
+    forgetful = "They planned a party in the garden, and found which plans counted."
+    scripted.default = summarize_or_chat(summary=Reply(text=forgetful))
+    story = " ".join(["I always find that the plans", *["which we made"] * 15, "never counted."])
+    cups = "Never buy plastic cups."
+    say(session, f"We plan a party in the garden. {story} Never use tabs. {cups}")
+    say(session, "never  use tabs!")
+    fill_session(session)
+    say(session, f"And remember: {cups.lower()}")
+    run = engine.compact_now(session.pk, trigger="manual")
+    assert run.status == "applied", run.reason
+    assert list_missing(api, session) == ["Never use tabs."]
+
+
 def test_without_a_summary_nothing_is_missing(api: APIClient, session: Session) -> None:
     say(session, BUDGET)
     assert read_missing(api, session)["lines"] == []

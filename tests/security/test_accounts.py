@@ -370,12 +370,15 @@ def test_a_browser_elsewhere_is_listed_and_signed_out(user: User) -> None:
     agent = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
     here = Client()
     others = [Client(REMOTE_ADDR="192.0.2.7", HTTP_USER_AGENT=agent) for _ in range(3)]
+    headless = "Mozilla/5.0 (X11; Linux x86_64) HeadlessChrome/148.0.0.0 Safari/537.36"
+    sign_in(Client(HTTP_USER_AGENT=headless))
     for client in (here, *others):
         sign_in(client)
     page = here.get("/settings/").content.decode()
     assert page.count("Firefox, Linux") >= 3
+    assert "Chrome, Linux" in page
     assert "192.0.2.7" in page
-    address = re.findall(r"/settings/devices/\d+/end/", page)[0]
+    address = re.findall(r"192.0.2.7.*?(/settings/devices/\d+/end/)", page, re.DOTALL)[0]
     assert here.post(address).status_code == 200
     assert sorted(is_signed_in(client) for client in others) == [False, True, True]
     here.post("/settings/devices/others/end/")

@@ -29,7 +29,7 @@ class Below:
         return f"{self.product.url}{PATH}"
 
     def print_sign_in_link(self) -> str:
-        return self.product.run_command("sign_in_link", "--url", self.product.url)
+        return self.product.run_command("sign_in_link")
 
 
 @pytest.fixture(scope="module")

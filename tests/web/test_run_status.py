@@ -9,7 +9,13 @@ from chatcore.models import Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from tests.support.browsing import PausedChunks
-from tests.support.page_compactions import SUMMARY, expect_request, fill_long, run_in_background
+from tests.support.page_compactions import (
+    SUMMARY,
+    execute_run,
+    expect_request,
+    fill_long,
+    run_in_background,
+)
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 from tests.support.stored_talk import summarize
@@ -55,6 +61,22 @@ def test_a_run_is_read_along_and_turns_into_a_line_that_leads_to_its_card(
     expect(card.locator(".card-summary")).to_contain_text("The user asked six questions")
     status.get_by_role("button", name="Undo").click()
     expect(card).to_have_count(0)
+    expect(status).to_be_hidden()
+
+
+def test_the_line_goes_when_its_undo_would_take_back_something_else(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    run = request_summary(page, session)
+    scripted.script(Reply(text=SUMMARY))
+    execute_run(run)
+    status = page.get_by_role("region", name="Summary")
+    expect(status.get_by_role("button", name="Undo")).to_be_visible()
+    card = page.locator(".card")
+    card.locator("summary").click()
+    card.get_by_role("button", name="Edit the summary").click()
+    card.get_by_label("The summary", exact=True).fill("In my own words.")
+    card.get_by_role("button", name="Save").click()
     expect(status).to_be_hidden()
 
 

@@ -103,6 +103,12 @@ def test_an_amount_has_its_sign_where_the_language_puts_it(language: str, amount
         assert money(Decimal("3.5")) == amount
 
 
+def test_a_small_amount_has_as_many_digits_as_count() -> None:
+    amounts = ["0.05", "0.04", "0.0039", "0", "1.239"]
+    shown = [money(Decimal(amount)) for amount in amounts]
+    assert shown == ["$0.05", "$0.04", "$0.0039", "$0.00", "$1.24"]
+
+
 @pytest.mark.django_db
 def test_the_browser_asks_for_a_language_and_the_settings_have_the_last_word(
     client: Client, user: User

@@ -91,6 +91,7 @@ class Command(BaseCommand):
 
     def _build_welcome(self, host: str, port: int) -> str:
         address = settings.PUBLIC_URL or f"http://{programs.format_link_host(host)}:{port}"
+        sign_in.keep_address(address)
         user = sign_in.ensure_administrator()
         if user is None:
             return (

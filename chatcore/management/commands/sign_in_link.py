@@ -20,8 +20,8 @@ class Command(BaseCommand):
         parser.add_argument("username", nargs="?")
         parser.add_argument(
             "--url",
-            default=settings.PUBLIC_URL or "http://127.0.0.1:8000",
-            help="where people reach the server (default: CHATCORE_PUBLIC_URL, here %(default)s)",
+            default=settings.PUBLIC_URL or sign_in.load_address(),
+            help="where people reach the server (default: where it was served last, %(default)s)",
         )
 
     def handle(self, *, username: str | None, url: str, **options: Any) -> None:

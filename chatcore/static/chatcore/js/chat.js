@@ -255,6 +255,7 @@ class ChatStream extends HTMLElement {
         expectedSeconds: running.expected_seconds,
       });
     else if (shownRun && shownRun === this.runStatus.runId) this.runStatus.hide(); // its end was not seen
+    this.runStatus.follow(session.context_version);
     markSeen(this.session, session.context_version);
     this.meter.offerRedo(history.can_redo);
     this.querySelector(".chat-title").textContent =

@@ -14,6 +14,7 @@ const TICK_MS = 1000;
 export class RunStatus {
   #run = null; // {id, startedAt, expectedSeconds, count, part, parts, text}
   #endedRuns = new Set();
+  #version = null; // of the context that the run made
   #timer;
 
   constructor(chat) {
@@ -92,6 +93,7 @@ export class RunStatus {
   // The run changed the context: say by how much, and offer to look at it and to undo it.
   finish(applied) {
     this.#endedRuns.add(applied.run);
+    this.#version = null;
     const counts = formatCountChange(applied.tokens_before, applied.tokens_after);
     const words = applied.messages_compacted
       ? getText("runSummarized", { count: applied.messages_compacted })
@@ -99,6 +101,13 @@ export class RunStatus {
     // Whoever chose another model for this summary wants to know that it has written it.
     const writer = applied.summary_model && getText("writtenBy", { model: applied.model });
     this.#end("done", [words, counts, writer].filter(Boolean).join(" · "));
+  }
+
+  // Its Undo takes back what this run did, so the line goes when something else was done since.
+  follow(version) {
+    if (this.element.dataset.state !== "done") return;
+    this.#version ??= version;
+    if (version !== this.#version) this.hide();
   }
 
   fail({ run, reason: why }) {
