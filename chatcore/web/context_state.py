@@ -4,14 +4,15 @@ import json
 from typing import Any
 
 from chatcore.context import live_messages
-from chatcore.context.history import load_history
+from chatcore.context.history import build_history, load_history
 from chatcore.context.live_messages import LiveMessage
 from chatcore.models import Session
 
 
 def describe_context(session: Session) -> dict[str, Any]:
     """Return what _context_state.html needs: the session, its history, shortened messages."""
-    history = load_history(session.pk)
+    # Of a context that never changed nothing is stored, so nothing is asked for.
+    history = load_history(session.pk) if session.context_version else build_history([])
     state = {
         "session": {
             "id": str(session.pk),
@@ -32,6 +33,8 @@ def describe_context(session: Session) -> dict[str, Any]:
 
 
 def _list_shortened_forms(session: Session) -> list[dict[str, Any]]:
+    if not session.context_version:
+        return []
     kinds = dict(session.context_edits.filter(until_version=None).values_list("message_id", "kind"))
     messages: list[LiveMessage] = []
     if kinds:  # else the live messages, perhaps thousands, need not be loaded

@@ -11,6 +11,7 @@ import { getText } from "./texts.js";
 const UNDO_MS = 8000;
 // Carries the deletion from the page of the deleted chat to the next page.
 const STORAGE_KEY = "deleting";
+const ID_IN_MENU = "00000000-0000-0000-0000-000000000000";
 const list = document.getElementById("chats");
 let deletion = null; // {id, title, wasOpen}; the row is hidden, the chat is still in the database
 
@@ -55,8 +56,8 @@ function hideDeletedRow() {
 }
 
 document.addEventListener("click", (event) => {
-  const button = event.target.closest("[data-deletes]");
-  if (button) deleteChat({ id: button.dataset.deletes, title: button.dataset.title });
+  const row = event.target.closest("[data-deletes]")?.closest(".chat-row");
+  if (row) deleteChat({ id: row.dataset.chat, title: row.querySelector("a").firstChild.data });
   event.target.closest(".menu > a")?.parentElement.hidePopover();
   if (event.target.closest("[data-imports]")) document.getElementById("import-file").click();
 });
@@ -67,6 +68,23 @@ async function deleteChat(chat) {
   sessionStorage.setItem(STORAGE_KEY, JSON.stringify({ ...chat, wasOpen: true }));
   location.assign(buildPath("new/"));
 }
+
+// All rows have the same menu, so the page holds it once; a row gets it when it is opened.
+function fillMenu(menu) {
+  const items = document.getElementById("chat-menu").content.cloneNode(true);
+  for (const item of items.querySelectorAll("*"))
+    for (const { name, value } of [...item.attributes])
+      if (value.includes(ID_IN_MENU))
+        item.setAttribute(name, value.replace(ID_IN_MENU, menu.parentElement.dataset.chat));
+  menu.replaceChildren(items);
+  globalThis.htmx.process(menu);
+}
+document.addEventListener(
+  "beforetoggle",
+  ({ target, newState }) =>
+    newState === "open" && target.matches("[data-chat-menu]:empty") && fillMenu(target),
+  true,
+);
 
 // The list may be rendered again while the chat is still in it.
 document.addEventListener("htmx:afterSwap", hideDeletedRow);
