@@ -11,9 +11,9 @@ import os
 import random
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +23,17 @@ import django
 
 django.setup()
 
-import httpx2  # noqa: E402
-
 from measure.soak.faults import Faults, list_memory  # noqa: E402
-from measure.soak.ledger import Client, Ledger, check_ledger  # noqa: E402
+from measure.soak.ledger import Client, Ledger, check_ledger, wait_for_calm  # noqa: E402
 from tests.support.compaction_sessions import SUMMARY  # noqa: E402
 from tests.support.postgres_server import PostgresServer  # noqa: E402
 from tests.support.redis_server import RedisServer  # noqa: E402
 from tests.support.scripted_model import ScriptedModel  # noqa: E402
 from tests.support.scripted_wire import Reply  # noqa: E402
-from tests.support.served_product import ServedProduct, serve, wait_for  # noqa: E402
+from tests.support.served_product import ServedProduct, serve  # noqa: E402
 from tests.support.served_streams import register_model  # noqa: E402
 
 SAMPLE_SECONDS = 5.0
-CALM_SECONDS = 120.0  # until everything that was open when the faults ended is closed
 MEMORY_FACTOR = 1.5  # of the last third to the first third
 
 
@@ -70,9 +67,11 @@ def open_product(kind: str, folder: Path, scripted: ScriptedModel) -> Iterator[A
         yield product, redis, postgres
 
 
-def talk(product: ServedProduct, ledger: Ledger, until: float, count: int) -> list[Client]:
+def talk(
+    product: ServedProduct, ledger: Ledger, stopping: threading.Event, count: int
+) -> list[Client]:
     token = product.token
-    clients = [Client(product.url, token, ledger, until) for _ in range(count)]
+    clients = [Client(product.url, token, ledger, stopping) for _ in range(count)]
     for client in clients:
         client.start()
     return clients
@@ -99,21 +98,6 @@ def compare_memory(samples: list[dict[str, int]]) -> dict[str, tuple[int, int]]:
     return {kind: (median(samples[:third], kind), median(samples[-third:], kind)) for kind in kinds}
 
 
-def wait_for_calm(product: ServedProduct, token: str, ledger: Ledger) -> None:
-    """Wait until every session takes a message again."""
-    headers = {"Authorization": f"Bearer {token}"}
-    with httpx2.Client(base_url=f"{product.url}/api/v1", headers=headers, timeout=60) as api:
-        for session in list(ledger.sessions):
-            wait_for(partial(say_goodbye, api, session), CALM_SECONDS)
-
-
-def say_goodbye(api: httpx2.Client, session: str) -> bool:
-    with contextlib.suppress(httpx2.HTTPError):
-        answer = api.post(f"/sessions/{session}/messages", json={"content": "Goodbye."})
-        return answer.status_code == 201
-    return False
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10)
@@ -132,16 +116,18 @@ def main() -> None:
         scripted.default = answer
         ledger = Ledger()
         until = time.monotonic() + options.minutes * 60
-        clients = talk(product, ledger, until, options.clients)
+        stopping = threading.Event()
+        clients = talk(product, ledger, stopping, options.clients)
         faults = Faults(product, redis, postgres, until)
         faults.start()
         samples = watch_memory(product, until)
+        stopping.set()
         for thread in (faults, *clients):
             thread.join()
         faults.repair()
         scripted.default = Reply(text="Goodbye.")
-        wait_for_calm(product, clients[0].token, ledger)
-        lost = check_ledger(product.url, clients[0].token, ledger)
+        wait_for_calm(product.url, product.token, ledger)
+        lost = check_ledger(product.url, product.token, ledger)
         report = {
             "seed": seed,
             "faults": faults.counts,

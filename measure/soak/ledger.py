@@ -1,16 +1,22 @@
 """The clients of the soak, and the ledger of what the server acknowledged to them."""
 
+import contextlib
 import random
 import threading
 import time
 import uuid
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import httpx2
 
+from tests.support.waiting import wait_until
+
 SESSIONS_OF_A_CLIENT = 3
+GOODBYE = "Goodbye."
 RETRY_SECONDS = 0.5
+CALM_SECONDS = 120.0  # until everything that was open when the faults ended is closed
 # Every status and type that docs/limits.md and the API's description promise. A connection that
 # breaks is the end of a process that was killed.
 DOCUMENTED = {
@@ -69,20 +75,20 @@ def read_type(response: httpx2.Response) -> str:
 
 
 class Client(threading.Thread):
-    """A person who talks in a few sessions until a moment, and repeats what did not arrive."""
+    """A person who talks in a few sessions until it is stopped, and repeats what did not arrive."""
 
-    def __init__(self, url: str, token: str, ledger: Ledger, until: float) -> None:
+    def __init__(self, url: str, token: str, ledger: Ledger, stopping: threading.Event) -> None:
         super().__init__(daemon=True)
         self.token = token
         self._ledger = ledger
-        self._until = until
+        self._stopping = stopping
         self._api = httpx2.Client(
             base_url=f"{url}/api/v1", headers={"Authorization": f"Bearer {token}"}, timeout=90
         )
         self._sessions: list[str] = []
 
     def run(self) -> None:
-        while time.monotonic() < self._until:
+        while not self._stopping.is_set():
             if len(self._sessions) < SESSIONS_OF_A_CLIENT:
                 self._create_session()
             else:
@@ -135,18 +141,38 @@ class Client(threading.Thread):
         self._ask("GET", f"/sessions/{session}/search", params={"q": "heron"})
 
 
+def wait_for_calm(url: str, token: str, ledger: Ledger) -> None:
+    """Wait until every session takes a message again."""
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx2.Client(base_url=f"{url}/api/v1", headers=headers, timeout=60) as api:
+        for session in list(ledger.sessions):
+            wait_until(partial(_say_goodbye, api, session), seconds=CALM_SECONDS, what=session)
+
+
+def _say_goodbye(api: httpx2.Client, session: str) -> bool:
+    with contextlib.suppress(httpx2.HTTPError):
+        answer = api.post(f"/sessions/{session}/messages", json={"content": GOODBYE})
+        return answer.status_code == 201
+    return False
+
+
 def check_ledger(url: str, token: str, ledger: Ledger) -> list[str]:
-    """Return a sentence for each acknowledged message that is not there as it was."""
+    """Return a sentence for each acknowledged message that is not there, once, as it was."""
     stored: dict[int, str] = {}
+    copies: Counter[str] = Counter()  # each message of a person's begins with words of its own
     headers = {"Authorization": f"Bearer {token}"}
     with httpx2.Client(base_url=f"{url}/api/v1", headers=headers, timeout=90) as api:
         for session in ledger.sessions:
             path: str | None = f"/sessions/{session}/messages?limit=100"
             while path:
                 page = api.get(path).raise_for_status().json()
-                stored |= {message["id"]: message["content"] for message in page["results"]}
+                for message in page["results"]:
+                    stored[message["id"]] = message["content"]
+                    if message["role"] == "user" and message["content"] != GOODBYE:
+                        copies[message["content"]] += 1
                 path = page["next"]
-    return [
+    doubled = [f"{n} times: {content[:40]}" for content, n in copies.items() if n > 1]
+    return doubled + [
         f"message {pk} of {session} is {'gone' if pk not in stored else 'another'}"
         for pk, (session, content) in ledger.messages.items()
         if stored.get(pk) != content

@@ -4,42 +4,23 @@ import os
 import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import httpx2
 import pytest
 
+from tests.support.clock import DAY, Clock
 from tests.support.compaction_sessions import SUMMARY, summarize_or_chat
 from tests.support.postgres_server import PostgresServer
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.served_product import ROOT, ServedProduct, serve
+from tests.support.served_product import ServedProduct, serve
 from tests.support.served_streams import find_web_processes, register_model
 from tests.support.served_talks import Listener, create_session, open_api, say
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.lasting, pytest.mark.slow]
 
-DAY = 24 * 3600
 COUNTING = Reply(chunks=[f"word{number} " for number in range(40)], chunk_delay=0.1)
-
-
-class Clock:
-    """The clock of all processes of a product."""
-
-    def __init__(self, folder: Path) -> None:
-        self._file = folder / "clock"
-        self.set(0)
-        self.variables = {
-            "CHATCORE_TEST_CLOCK": str(self._file),
-            "PYTHONPATH": f"{ROOT / 'tests' / 'support' / 'clock_shim'}{os.pathsep}{ROOT}",
-        }
-
-    def set(self, days: float) -> None:
-        """Let the clock be wrong by so many days from now on."""
-        new_file = self._file.with_suffix(".new")
-        new_file.write_text(str(days * DAY))
-        new_file.replace(self._file)
 
 
 @pytest.fixture(scope="module")

@@ -25,13 +25,50 @@ T = TypeVar("T")
 
 @dataclass
 class ServedProduct:
-    """A running `chatcore serve`: its address, its printed lines and its environment."""
+    """A `chatcore serve`: its address, its printed lines and its environment."""
 
-    url: str
-    pid: int
+    port: int
+    arguments: tuple[str, ...]
     environment: dict[str, str]
+    pid: int = 0
     lines: list[str] = field(default_factory=list)
     token: str = ""  # of its administrator, once the scripted model is registered
+    _process: subprocess.Popen[str] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start it, for the first time or again."""
+        self._process = subprocess.Popen(
+            [*CHATCORE, "serve", "--port", str(self.port), *self.arguments],
+            env=self.environment,
+            cwd=ROOT,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self.pid = self._process.pid
+        assert self._process.stdout
+        output = (self._process.stdout,)
+        threading.Thread(target=self.lines.extend, args=output, daemon=True).start()
+
+    def stop(self) -> None:
+        """Stop it as Ctrl-C does."""
+        assert self._process
+        self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        """Kill its first process; the others end with it."""
+        assert self._process
+        self._process.kill()
+        self._process.wait()
 
     @property
     def sign_in_link(self) -> str:
@@ -81,7 +118,7 @@ def wait_for(
 
 @contextlib.contextmanager
 def serve(folder: Path, *arguments: str, **environment: str) -> Iterator[ServedProduct]:
-    """Start the product, yield it, and stop it as Ctrl-C does."""
+    """Start the product, yield it, and stop it."""
     variables = {
         **os.environ,
         "CHATCORE_DATA_DIR": str(folder),
@@ -92,24 +129,9 @@ def serve(folder: Path, *arguments: str, **environment: str) -> Iterator[ServedP
     if "CHATCORE_DATABASE_URL" not in variables:
         put_database(folder)
     with hold_port() as port:
-        process = subprocess.Popen(
-            [*CHATCORE, "serve", "--port", str(port), *arguments],
-            env=variables,
-            cwd=ROOT,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        url = f"http://127.0.0.1:{port}"
-        product = ServedProduct(url=url, pid=process.pid, environment=variables)
-        assert process.stdout
-        threading.Thread(target=product.lines.extend, args=(process.stdout,), daemon=True).start()
+        product = ServedProduct(port=port, arguments=arguments, environment=variables)
+        product.start()
         try:
             yield product
         finally:
-            process.send_signal(signal.SIGINT)
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            product.stop()

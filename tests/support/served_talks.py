@@ -31,11 +31,21 @@ def create_session(api: httpx2.Client, **fields: Any) -> str:
 
 
 class Listener(threading.Thread):
-    """Asks a question and reads the answer as a page does, which connects again until the end."""
+    """Asks a question and reads the answer as a page does, which connects again until the end.
 
-    def __init__(self, api: httpx2.Client, session: str, content: str = "Count.") -> None:
+    With `reader`, it reads by another client than the one that asks.
+    """
+
+    def __init__(
+        self,
+        api: httpx2.Client,
+        session: str,
+        content: str = "Count.",
+        *,
+        reader: httpx2.Client | None = None,
+    ) -> None:
         super().__init__(daemon=True)
-        self._api = api
+        self._api = reader or api
         self.session = session
         self.events: list[dict[str, Any]] = []
         headers = {"Prefer": "respond-async"}
@@ -82,7 +92,7 @@ class Listener(threading.Thread):
         self.join(WITHIN)
         assert self.end, self.events[-3:]
         messages = self._api.get(f"/sessions/{self.session}/messages").json()["results"]
-        (answer,) = (message for message in messages if message["role"] == "assistant")
+        answer = next(message for message in messages if message["role"] == "assistant")
         assert answer["content"] == self.text
         assert answer["status"] in ("complete", "interrupted"), answer["status"]
 
