@@ -61,7 +61,6 @@ SIDEBAR: dict[str, dict[str, str]] = {
         "auth.user": "person",
         "auth.group": "group",
         "chatcore.grouprights": "rule",
-        "chatcore.invitation": "mail",
         "account": "",
         "socialaccount": "",
         "mfa": "",

@@ -4,14 +4,16 @@ The core knows them by the list below and never by import. An app of another pro
 the same way. docs/apps.md says how one is written.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import UUID
 
 from django.apps import AppConfig, apps
 from django.utils.module_loading import import_string
+
+from chatcore.environment import read_names
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -36,6 +38,8 @@ class OptionalApp:
 
     name: str
     tables: tuple[str, ...] = ()
+    # What it puts in the place of settings of the core (chatcore/accounts/settings.py).
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def path(self) -> str:
@@ -49,6 +53,15 @@ OPTIONAL_APPS = (
     OptionalApp("holds", tables=("chatcore_hold",)),
     OptionalApp("budgets", tables=("chatcore_budget", "chatcore_usagesum")),
     OptionalApp("backups"),
+    OptionalApp(
+        "invitations",
+        tables=("chatcore_invitation_groups", "chatcore_invitation"),
+        settings={
+            "SIGN_UP_CHOICES": ["closed", "invitation", "open"],
+            "ACCOUNT_ADAPTER": "chatcore.contrib.invitations.adapters.AccountAdapter",
+            "SOCIALACCOUNT_ADAPTER": "chatcore.contrib.invitations.adapters.SignOnAdapter",
+        },
+    ),
     OptionalApp("mcp_server"),
     OptionalApp("webhooks", tables=("chatcore_webhookdelivery", "chatcore_webhook")),
 )
@@ -133,9 +146,16 @@ class Refusal(Exception):
     retry_after: int | None = None  # seconds
 
 
-def list_optional_paths(absent_names: Sequence[str]) -> list[str]:
-    """Return the paths of the apps that are installed when these are left out."""
-    return [app.path for app in OPTIONAL_APPS if app.name not in absent_names]
+def read_installed_apps() -> list[OptionalApp]:
+    """Return the apps that CHATCORE_WITHOUT does not leave out, for the settings."""
+    absent_names = read_names("CHATCORE_WITHOUT", [app.name for app in OPTIONAL_APPS])
+    return [app for app in OPTIONAL_APPS if app.name not in absent_names]
+
+
+def get_app_setting(name: str, default: Any) -> Any:
+    """Return what an installed app puts in the place of a setting, or the core's own."""
+    values = [app.settings[name] for app in read_installed_apps() if name in app.settings]
+    return values[0] if values else default
 
 
 def list_absent_apps() -> list[OptionalApp]:

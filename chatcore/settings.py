@@ -16,7 +16,6 @@ from chatcore.environment import (
     read_encryption_keys,
     read_folder,
     read_list,
-    read_names,
     read_number,
     read_origins,
     read_public_url,
@@ -29,7 +28,7 @@ from chatcore.environment import (
     read_threshold,
     read_traces,
 )
-from chatcore.extension import OPTIONAL_APPS, list_optional_paths
+from chatcore.extension import read_installed_apps
 from chatcore.files.settings import build_folder_storage, read_object_storage
 from chatcore.rest.conventions import REST_FRAMEWORK as REST_FRAMEWORK
 from chatcore.rest.conventions import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
@@ -109,7 +108,7 @@ INSTALLED_APPS = [
     "django_q",
     "models_registry.apps.ModelsRegistry",
     "chatcore.apps.Chatcore",
-    *list_optional_paths(read_names("CHATCORE_WITHOUT", [app.name for app in OPTIONAL_APPS])),
+    *(app.path for app in read_installed_apps()),
     "compaction.apps.Compaction",
 ]
 

@@ -16,7 +16,6 @@ from django.db import transaction
 from django.http import HttpRequest
 from django.urls import reverse
 
-from chatcore.accounts import invitations
 from chatcore.accounts.mail_links import find_origin, move_link
 from chatcore.threads import give_back_connection
 from models_registry import keys
@@ -29,9 +28,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         """Return whether this browser may make an account now."""
-        if settings.SIGN_UP == "open":
-            return True
-        return settings.SIGN_UP == "invitation" and invitations.find_in(request) is not None
+        return bool(settings.SIGN_UP == "open")
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         """Send a mail, whose links do not follow the request's host; its server may be slow."""
@@ -45,14 +42,6 @@ class AccountAdapter(DefaultAccountAdapter):
         site = SimpleNamespace(name=host, domain=host)
         give_back_connection()
         super().send_mail(template_prefix, email, context | links | {"current_site": site})
-
-    def save_user(self, request: HttpRequest, user: Any, form: Any, commit: bool = True) -> Any:
-        """Store a new user, and use up the invitation in the same transaction."""
-        with transaction.atomic():
-            user = super().save_user(request, user, form, commit)
-            if commit:
-                invitations.redeem(request, user)
-        return user
 
     def get_client_ip(self, request: HttpRequest) -> str:
         """Return the client's address. Behind a proxy that is trusted, uvicorn has put it here."""
@@ -119,8 +108,6 @@ class SignOnAdapter(DefaultSocialAccountAdapter):
         with transaction.atomic():
             user = super().save_user(request, sociallogin, form)
             _follow_groups(user, sociallogin)
-            if form is None:
-                invitations.redeem(request, user)
         return user
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 
 from chatcore.environment import is_safe_address, read_choice, read_email, read_number, read_text
+from chatcore.extension import get_app_setting
 
 ACCOUNT_APPS = [
     "allauth",
@@ -21,8 +22,8 @@ ACCOUNT_APPS = [
 # Days that an entry of the audit log is stored; 0 keeps them for good.
 AUDIT_DAYS = read_number("CHATCORE_AUDIT_DAYS", 365, minimum=0, maximum=36_500)
 
-# closed: only administrators make accounts. invitation: also who has a link from one. open: all.
-SIGN_UP = read_choice("CHATCORE_SIGN_UP", ["closed", "invitation", "open"])
+# closed: only administrators make accounts. open: all. Apps add choices.
+SIGN_UP = read_choice("CHATCORE_SIGN_UP", get_app_setting("SIGN_UP_CHOICES", ["closed", "open"]))
 
 EMAIL = read_email("CHATCORE_EMAIL_URL")
 # Without an address of a mail server nothing is sent, and the pages say so. Links that sign people
@@ -39,7 +40,7 @@ EMAIL_FILE_PATH = EMAIL.get("EMAIL_FILE_PATH") or None
 EMAIL_TIMEOUT = 10  # seconds
 DEFAULT_FROM_EMAIL = read_text("CHATCORE_EMAIL_FROM", "chatcore@localhost")
 
-ACCOUNT_ADAPTER = "chatcore.accounts.adapters.AccountAdapter"
+ACCOUNT_ADAPTER = get_app_setting("ACCOUNT_ADAPTER", "chatcore.accounts.adapters.AccountAdapter")
 ACCOUNT_LOGIN_METHODS = {"username", "email"}
 # Who signs up by themselves proves an address, if mail can be sent.
 IS_EMAIL_REQUIRED = SENDS_EMAIL and SIGN_UP == "open"
@@ -62,7 +63,9 @@ MFA_TOTP_ISSUER = "Chatcore"
 
 USERSESSIONS_TRACK_ACTIVITY = False  # chatcore/accounts/devices.py does, less often
 
-SOCIALACCOUNT_ADAPTER = "chatcore.accounts.adapters.SignOnAdapter"
+SOCIALACCOUNT_ADAPTER = get_app_setting(
+    "SOCIALACCOUNT_ADAPTER", "chatcore.accounts.adapters.SignOnAdapter"
+)
 SOCIALACCOUNT_AUTO_SIGNUP = True
 # The pages' policy allows forms to lead to this server only, and a browser applies it to redirects
 # too. So a link begins the sign-on; chatcore/accounts/sign_on.py refuses links of other sites.

@@ -1,28 +1,15 @@
 """The admin pages of accounts: who may come in, and who tried. None shows a secret."""
 
-from typing import Any
-
 from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from allauth.usersessions.models import UserSession
 from axes.admin import AccessAttemptAdmin, AccessFailureLogAdmin, AccessLogAdmin
 from axes.models import AccessAttempt, AccessFailureLog, AccessLog
-from django import forms
-from django.conf import settings
-from django.contrib import admin, messages
-from django.db.models import Model
-from django.http import HttpRequest
+from django.contrib import admin
 from knox.models import AuthToken
 
-from chatcore.accounts.invitations import (
-    DEFAULT_DAYS,
-    MAX_DAYS,
-    create_invitation,
-    select_givable_groups,
-)
 from chatcore.admin.base import ChatcoreAdmin, UneditableAdmin
-from chatcore.models import Invitation
 
 # Of the packages' own pages some show or take secrets, or rows that only the program writes.
 for model in (
@@ -97,53 +84,3 @@ class EmailAddressAdmin(ChatcoreAdmin):
     list_select_related = ("user",)
     search_fields = ("email", "user__username")
     raw_id_fields = ("user",)
-
-
-class InvitationForm(forms.ModelForm):
-    """A new invitation."""
-
-    days = forms.IntegerField(min_value=1, max_value=MAX_DAYS, initial=DEFAULT_DAYS)
-
-    class Meta:
-        model = Invitation
-        fields = ("note", "groups")
-
-
-@admin.register(Invitation)
-class InvitationAdmin(ChatcoreAdmin):
-    """Invitations. The link is shown once, after it was made; deleting withdraws it."""
-
-    form = InvitationForm
-    list_display = ("__str__", "made_by", "made_at", "expires_at", "used_at", "used_by")
-    list_select_related = ("made_by", "used_by")
-    fields = ("note", "groups", "days")
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
-        """Offer the groups that the inviter may give."""
-        options["queryset"] = select_givable_groups(request.user)
-        return super().formfield_for_manytomany(db_field, request, **options)
-
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        if obj is None:
-            return self.fields
-        return ("note", "groups", "made_by", "made_at", "expires_at", "used_at", "used_by")
-
-    def save_model(self, request: HttpRequest, obj: Invitation, form: Any, change: bool) -> None:
-        """Make the invitation, and show its link this once."""
-        invitation, path = create_invitation(
-            made_by=request.user,
-            note=form.cleaned_data["note"],
-            days=form.cleaned_data["days"],
-        )
-        obj.__dict__.update(invitation.__dict__)
-        link = request.build_absolute_uri(path)
-        self.message_user(request, f"Copy the link now, it is not shown again: {link}")
-        if settings.SIGN_UP == "closed":
-            self.message_user(
-                request,
-                "Sign-up is closed, so the link does not work before CHATCORE_SIGN_UP=invitation.",
-                messages.WARNING,
-            )

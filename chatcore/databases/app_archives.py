@@ -32,7 +32,8 @@ class ExactEncoder(DjangoJSONEncoder):
 
 def list_models(app: OptionalApp) -> list[type[Model]]:
     """Return the models of the app's tables, parents first."""
-    models = {model._meta.db_table: model for model in apps.get_app_config(app.name).get_models()}
+    all_models = apps.get_app_config(app.name).get_models(include_auto_created=True)
+    models = {model._meta.db_table: model for model in all_models}
     return [models[table] for table in reversed(app.tables)]
 
 
@@ -43,7 +44,11 @@ def write_app_archive(app: OptionalApp, path: Path) -> None:
         with gzip.open(file, "wt", encoding="utf-8") as stream:
             for model in list_models(app):
                 rows = model._base_manager.order_by("pk").iterator()
-                serializers.serialize("jsonl", rows, stream=stream, cls=ExactEncoder)
+                # Rows of many-to-many tables are rows of their own: either end may be gone later.
+                columns = [field.name for field in model._meta.concrete_fields]
+                serializers.serialize(
+                    "jsonl", rows, stream=stream, cls=ExactEncoder, fields=columns
+                )
         file.flush()
         os.fsync(file.fileno())
 

@@ -13,7 +13,6 @@ from chatcore.models.imports import (
     ImportProblem,
 )
 from chatcore.models.installation import Installation
-from chatcore.models.invitation import Invitation
 from chatcore.models.mcp_server import McpServer, ToolApproval
 from chatcore.models.message import (
     CHAT_COLUMNS,
@@ -47,7 +46,6 @@ __all__ = [
     "ImportProblem",
     "ImportedChat",
     "Installation",
-    "Invitation",
     "McpServer",
     "Message",
     "MessageQuerySet",

@@ -9,6 +9,7 @@ from typing import Any
 from allauth.account.models import EmailAddress
 from allauth.usersessions.models import UserSession
 from axes.models import AccessAttempt, AccessFailureLog, AccessLog
+from django.apps import apps
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.models import User
@@ -21,7 +22,7 @@ from knox.models import AuthToken
 from chatcore.accounts import audit
 from chatcore.databases.erasure import ErasureChore
 from chatcore.extension import list_keepers
-from chatcore.models import Invitation, Session
+from chatcore.models import Session
 from chatcore.sessions.deletion import delete_session
 from chatcore.sessions.discarding import purge_session
 from chatcore.transfer.user_export import BATCH_SIZE, list_owned_tables
@@ -80,11 +81,15 @@ def _list_rows_by_words(user_pk: Any, words: list[str]) -> dict[str, QuerySet[An
     was_typed = Q.create([("username__iexact", word) for word in words], Q.OR)
     is_named = Q.create([("object_repr__icontains", word) for word in words], Q.OR)
     is_row_of_user = Q(object_id=str(user_pk), content_type__model="user")
-    return {
+    going_with = {
+        model._meta.label_lower: model._base_manager.filter(**{name: user_pk})
+        for model in apps.get_models()
+        for name in getattr(model, "goes_with_people", ())
+    }
+    return going_with | {
         "axes.accessattempt": AccessAttempt.objects.filter(was_typed),
         "axes.accessfailurelog": AccessFailureLog.objects.filter(was_typed),
         "axes.accesslog": AccessLog.objects.filter(was_typed),
-        "chatcore.invitation": Invitation.objects.filter(used_by=user_pk),
         "admin.logentry": LogEntry.objects.filter(is_row_of_user | is_named),
     }
 

@@ -15,7 +15,6 @@ from chatcore.web import (
     providers,
     sample_chat,
     search,
-    sign_up,
 )
 from chatcore.web.copies import print_page, shared_page, shares
 from chatcore.web.installation import views as installation
@@ -95,6 +94,5 @@ urlpatterns = [
     path("login/", account.SignInView.as_view(), name="login"),
     path("login/once/<str:token>/", account.sign_in_by_link, name="login_once"),
     path("logout/", LogoutView.as_view(), name="logout"),
-    path("invitation/<str:token>/", sign_up.accept_invitation, name="invitation"),
     path("account/", include("chatcore.accounts.urls")),
 ]

@@ -30,13 +30,19 @@ pytestmark = pytest.mark.django_db(transaction=True)
 # What nobody reads where the app is absent.
 WORDS = {
     "holds": r"legal hold",
+    "invitations": r"(?<!late )invit",
     "audit": r"audit (log|entr)",
     "backups": r"verify_backup",
     "budgets": r"(?<!token )(?<!context )(?<!context_)\bbudget",
     "mcp_server": r"(?<![\w…])/mcp(?!\w)",
     "webhooks": r"webhook",
 }
-PATHS = {"budgets": "/api/v1/usage", "mcp_server": "/mcp", "webhooks": "/api/v1/webhooks"}
+PATHS = {
+    "budgets": "/api/v1/usage",
+    "invitations": "/invitation/token/",
+    "mcp_server": "/mcp",
+    "webhooks": "/api/v1/webhooks",
+}
 
 
 def find_words(text: str) -> list[str]:

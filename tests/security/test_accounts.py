@@ -1,7 +1,6 @@
-"""Accounts: made by invitation, with passwords that people change and reset, and second factors."""
+"""Accounts: who may make one, passwords that people change and reset, and second factors."""
 
 import re
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,25 +9,17 @@ from allauth.account.models import EmailAddress
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 from allauth.usersessions.models import UserSession
-from django.contrib.auth.models import Group, User
-from django.core.management import CommandError, call_command
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 from knox.models import AuthToken
 
-from chatcore.accounts.invitations import create_invitation
 from chatcore.environment import read_email
-from chatcore.models import Invitation
 from chatcore.web.sign_in import build_link_path
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "alice's password"
 NEW_PASSWORD = "a longer password than before"
-
-
-@pytest.fixture
-def by_invitation(settings: Any) -> None:
-    settings.SIGN_UP = "invitation"
 
 
 @pytest.fixture
@@ -50,66 +41,9 @@ def is_signed_in(client: Client) -> bool:
 
 
 def test_nobody_signs_up_where_nothing_is_set(client: Client) -> None:
-    assert "by invitation" in client.get("/account/sign-up/").content.decode()
+    assert "Ask them for one" in client.get("/account/sign-up/").content.decode()
     sign_up(client)
     assert not User.objects.exists()
-
-
-def test_a_closed_server_takes_no_invitation_and_makes_none(client: Client) -> None:
-    _, path = create_invitation(made_by=None)
-    assert client.get(path).status_code == 410
-    with pytest.raises(CommandError, match="CHATCORE_SIGN_UP"):
-        call_command("invite")
-
-
-def test_an_invitation_makes_one_account(client: Client, by_invitation: None) -> None:
-    writers = Group.objects.create(name="Writers")
-    invitation, path = create_invitation(made_by=None, groups=[writers])
-    assert client.get(path).headers["Location"] == "/account/sign-up/"
-    assert sign_up(client).status_code == 302
-    carol = User.objects.get()
-    assert is_signed_in(client)
-    assert list(carol.groups.all()) == [writers]
-    invitation.refresh_from_db()
-    assert invitation.used_by == carol
-    assert Client().get(path).status_code == 410
-
-
-@pytest.mark.parametrize("change", ["left the group", "deactivated", "none"])
-def test_an_invitation_gives_what_its_maker_may_still_give(
-    client: Client, user: User, by_invitation: None, change: str
-) -> None:
-    writers = Group.objects.create(name="Writers")
-    user.groups.add(writers)
-    _, path = create_invitation(made_by=user, groups=[writers])
-    if change == "left the group":
-        user.groups.clear()
-    User.objects.filter(pk=user.pk).update(is_active=change != "deactivated")
-    client.get(path)
-    assert sign_up(client).status_code == 302
-    carol = User.objects.get(username="carol")
-    assert carol.groups.exists() == (change == "none")
-
-
-def test_of_two_who_use_one_link_the_second_is_refused(by_invitation: None) -> None:
-    _, path = create_invitation(made_by=None)
-    clients = [Client(), Client()]
-    for client in clients:
-        client.get(path)
-    assert sign_up(clients[0], "carol").status_code == 302
-    sign_up(clients[1], "dave")
-    assert list(User.objects.values_list("username", flat=True)) == ["carol"]
-
-
-def test_an_invitation_ends_after_its_days(client: Client, by_invitation: None) -> None:
-    _, path = create_invitation(made_by=None, days=3)
-    with time_machine.travel(timezone.now() + timedelta(days=3, minutes=1)):
-        assert client.get(path).status_code == 410
-
-
-def test_a_link_is_not_stored(by_invitation: None) -> None:
-    invitation, path = create_invitation(made_by=None)
-    assert path.split("/")[-2] not in str(vars(Invitation.objects.get(pk=invitation.pk)))
 
 
 def test_a_changed_password_keeps_this_browser_and_ends_the_rest(user: User) -> None:

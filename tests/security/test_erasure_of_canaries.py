@@ -15,8 +15,9 @@ from django.db import OperationalError, connection
 from django.test import Client
 from django.utils import timezone
 
-from chatcore.accounts.invitations import create_invitation
 from chatcore.accounts.tokens import create_token
+from chatcore.contrib.invitations.links import create_invitation
+from chatcore.contrib.invitations.models import Invitation
 from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
 from chatcore.files import output_store
 from chatcore.models import (
@@ -24,7 +25,6 @@ from chatcore.models import (
     ContextEdit,
     ContextRevision,
     IdempotencyKey,
-    Invitation,
     McpServer,
     Message,
     Project,

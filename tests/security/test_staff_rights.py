@@ -19,8 +19,9 @@ from chatcore.accounts.tokens import create_token
 from chatcore.context import revisions
 from chatcore.contrib.audit.extension import prune_entries
 from chatcore.contrib.audit.models import AuditEntry
+from chatcore.contrib.invitations.models import Invitation
 from chatcore.databases.moved_tables import give_rights
-from chatcore.models import Invitation, Message, Session, Turn
+from chatcore.models import Message, Session, Turn
 from compaction.models import CompactionRun, LedgerLine
 
 pytestmark = pytest.mark.django_db
@@ -231,7 +232,7 @@ def test_an_invitation_gives_only_groups_that_the_inviter_may_give(
     person.user_permissions.set(Permission.objects.filter(codename__in=names))
     client.force_login(person)
     form = {"note": "Carol", "days": 7}
-    address = reverse("admin:chatcore_invitation_add")
+    address = reverse("admin:invitations_invitation_add")
     assert ("Superpowers" in client.get(address).content.decode()) == may_change_groups
     answer = client.post(address, form | {"groups": [strong.pk]})
     assert answer.status_code == (302 if may_change_groups else 200)

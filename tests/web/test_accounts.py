@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group, User
 from django.utils import timezone
 from playwright.sync_api import Browser, Page, expect
 
-from chatcore.accounts.invitations import create_invitation
+from chatcore.contrib.invitations.links import create_invitation
 from tests.conftest import Live
 from tests.support.browsing import ACTION_TIMEOUT, PHONE
 from tests.support.identity_provider import build_settings, run_identity_provider

@@ -71,7 +71,7 @@ class Command(BaseCommand):
 
 def _find_reason_to_stay(app: OptionalApp) -> str:
     config = apps.get_app_config(app.name)
-    if not isinstance(config, ExtensionConfig):
+    if not isinstance(config, ExtensionConfig) or not config.extension:
         return ""
     extension: Extension = import_string(config.extension)()
     return extension.find_reason_to_stay()

@@ -6,7 +6,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from chatcore.accounts import invitations
+from chatcore.contrib.invitations import links
 
 
 @never_cache
@@ -15,6 +15,6 @@ def accept_invitation(request: HttpRequest, token: str) -> HttpResponse:
     """Remember the invitation in this browser and lead to the form. Looking uses nothing up."""
     if request.user.is_authenticated:
         return redirect("home")
-    if settings.SIGN_UP == "closed" or not invitations.accept(request, token):
-        return render(request, "chatcore/invitation_used.html", status=410)
+    if settings.SIGN_UP == "closed" or not links.accept(request, token):
+        return render(request, "invitations/used.html", status=410)
     return redirect("account_signup")

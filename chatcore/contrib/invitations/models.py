@@ -34,9 +34,12 @@ class Invitation(models.Model):
         editable=False,
     )
 
+    goes_with_people = ("used_by",)  # the note says whom it was for
+
     objects = InvitationQuerySet.as_manager()
 
     class Meta:
+        db_table = "chatcore_invitation"
         ordering = ("-pk",)
 
     def __str__(self) -> str:

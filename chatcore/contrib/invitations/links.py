@@ -1,4 +1,4 @@
-"""Invitations: links that let somebody make one account, once and for some days."""
+"""Make, accept and use up the links of invitations."""
 
 import hashlib
 import secrets
@@ -15,7 +15,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 
-from chatcore.models import Invitation
+from chatcore.contrib.invitations.models import Invitation
 
 SESSION_KEY = "chatcore_invitation"
 DEFAULT_DAYS = 7
@@ -78,7 +78,7 @@ def redeem(request: HttpRequest, user: Any) -> None:
         return
     open_row = Invitation.objects.filter_open().filter(pk=pk)
     if not open_row.update(used_at=timezone.now(), used_by=user):
-        raise ImmediateHttpResponse(render(request, "chatcore/invitation_used.html", status=410))
+        raise ImmediateHttpResponse(render(request, "invitations/used.html", status=410))
     invitation = Invitation.objects.select_related("made_by").get(pk=pk)
     groups = invitation.groups.all()
     if invitation.made_by:

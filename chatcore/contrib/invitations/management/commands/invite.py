@@ -6,7 +6,7 @@ from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chatcore.accounts.invitations import DEFAULT_DAYS, MAX_DAYS, create_invitation
+from chatcore.contrib.invitations.links import DEFAULT_DAYS, MAX_DAYS, create_invitation
 
 
 class Command(BaseCommand):

@@ -1,0 +1,1 @@
+"""Links that let somebody make one account, once and for some days."""

@@ -1,0 +1,37 @@
+"""What django-allauth asks this project, where a browser may come with an invitation."""
+
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.http import HttpRequest
+
+from chatcore.accounts import adapters
+from chatcore.contrib.invitations import links
+
+
+class AccountAdapter(adapters.AccountAdapter):
+    """Uses an invitation up in the transaction that stores the new user."""
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        if settings.SIGN_UP == "invitation":
+            return links.find_in(request) is not None
+        return super().is_open_for_signup(request)
+
+    def save_user(self, request: HttpRequest, user: Any, form: Any, commit: bool = True) -> Any:
+        with transaction.atomic():
+            user = super().save_user(request, user, form, commit)
+            if commit:
+                links.redeem(request, user)
+        return user
+
+
+class SignOnAdapter(adapters.SignOnAdapter):
+    """Uses an invitation up too; a form is stored by the adapter of accounts."""
+
+    def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> Any:
+        with transaction.atomic():
+            user = super().save_user(request, sociallogin, form)
+            if form is None:
+                links.redeem(request, user)
+        return user
