@@ -5,6 +5,7 @@ from django.urls import include, path
 
 from chatcore.web import (
     account,
+    branches,
     chat,
     chat_settings,
     context_panel,
@@ -34,6 +35,7 @@ urlpatterns = [
     path("c/<uuid:pk>/", chat.show_chat, name="chat"),
     path("c/<uuid:pk>/messages/", chat.show_messages, name="messages"),
     path("c/<uuid:pk>/messages/<int:message_pk>/", chat.show_message, name="message"),
+    path("c/<uuid:pk>/branches/", branches.show_branches, name="branches"),
     path("c/<uuid:pk>/context/", context_panel.show_context_state, name="context_state"),
     path("c/<uuid:pk>/turns/<uuid:turn_pk>/error/", chat.show_turn_error, name="turn_error"),
     path("new/settings/", chat_settings.show_chat_settings, name="new_chat_settings"),

@@ -255,3 +255,23 @@ def test_when_it_was_said_stands_below_each_message(page: Page, session: Session
     expect(page.locator(".answer")).to_have_count(3)
     expect(times.nth(4)).to_have_text(hour)
     expect(times.nth(5)).to_have_text(hour)
+
+
+def test_the_tree_of_branches_opens_one_that_was_left(page: Page, session: Session) -> None:
+    hostile = "<img src=x onerror=alert(1)> {{ 7 }}"
+    store_exchange(session, "Where is the key?", "Under the mat.", "Which mat?", "The blue one.")
+    mark = session.messages.get(seq=2)
+    versions.edit_answer(mark, hostile)
+    page.goto(f"/c/{session.pk}/")
+    page.get_by_role("button", name="2/2: all branches").click()
+    tree = page.get_by_role("dialog", name="Branches of this chat")
+    expect(tree.locator(".branch-words")).to_have_text(
+        ["Where is the key?", "Under the mat.", hostile]
+    )
+    tree.get_by_role("button", name="Under the mat. 3 messages").click()
+    expect(page.locator("#dialog")).to_be_hidden()
+    expect(page.get_by_text("The blue one.")).to_be_visible()
+    assert session.messages.get(content="The blue one.").branch is None
+    page.get_by_role("button", name="1/2: all branches").click()
+    tree.get_by_role("button", name="Where is the key?").click()
+    expect(page.locator("article[data-seq='1']")).to_be_focused()

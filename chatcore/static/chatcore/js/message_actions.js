@@ -1,6 +1,6 @@
 // Run the actions of a message: copy, quote, edit, regenerate, pin, fork, delete and the others.
 
-import { callApi } from "./api.js";
+import { callApi, fetchElements } from "./api.js";
 import { copyText } from "./clipboard.js";
 import { isInputMethodKey } from "./keyboard.js";
 import { getMarkdownView } from "./markdown.js";
@@ -22,6 +22,7 @@ export class MessageActions {
       (event) => event.target.closest("[data-act=menu]") && this.#rememberSelection(event.target),
     );
     chat.addEventListener("click", (event) => this.#onClick(event));
+    this.dialog.addEventListener("click", (event) => this.#onBranchClick(event));
   }
 
   #onClick({ target }) {
@@ -30,6 +31,25 @@ export class MessageActions {
     const article = button.dataset.menu ? this.#menuArticle : button.closest("article");
     const action = ACTS[button.dataset.menu ?? button.dataset.act];
     this.#runAction(button, () => action(this, article, button));
+  }
+
+  async showBranches() {
+    const path = buildPath(`c/${this.chat.session}/branches/`);
+    this.dialog.replaceChildren(...(await fetchElements(path)));
+    this.dialog.showModal();
+  }
+
+  // In the tree of branches: open one that is not current, or go to a message of the current path.
+  #onBranchClick({ target }) {
+    const button = target.closest("[data-goes-to], [data-opens-branch]");
+    if (!button) return;
+    const { goesTo, opensBranch, seq } = button.dataset;
+    this.#runAction(button, async () => {
+      if (opensBranch) await this.restore(opensBranch);
+      this.dialog.close();
+      if (opensBranch) await this.chat.reloadMessages();
+      await this.chat.cards.goToMessage(goesTo ?? seq);
+    });
   }
 
   async #runAction(button, action) {
@@ -136,6 +156,7 @@ const ACTS = {
   regenerate: (actions, article, button) =>
     actions.regenerate(button.dataset.of ?? article.dataset.message),
   restore: (actions, article, button) => actions.restore(button.dataset.version),
+  branches: (actions) => actions.showBranches(),
   pin: (actions, article) => actions.pin(article),
   fork: (actions, article) => actions.fork(article),
   compact: (actions, article) =>

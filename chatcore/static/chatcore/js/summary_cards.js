@@ -31,12 +31,13 @@ export class SummaryCards {
     this.timeline = timeline;
     timeline.chat.addEventListener(
       "click",
-      ({ target }) => "goesTo" in target.dataset && this.#goToMessage(target.dataset.goesTo),
+      ({ target }) => "goesTo" in target.dataset && this.goToMessage(target.dataset.goesTo),
     );
     timeline.chat.addEventListener("pagechange", () => this.placeCards());
   }
 
-  async #goToMessage(seq) {
+  // Show a message, and give it the focus.
+  async goToMessage(seq) {
     this.timeline.chat.querySelector("dialog[open]")?.close();
     const article = await this.timeline.pager.loadMessage(Number(seq));
     if (!article) return;
