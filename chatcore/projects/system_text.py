@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Case, TextField, Value, When
+from django.db.models import Case, Sum, TextField, Value, When
 
 from chatcore.files.rendering import NAME_ESCAPES, fence_text
-from chatcore.models import Project, Session
+from chatcore.models import Project, ProjectFile, Session
 from chatcore.providers.base import File
 from chatcore.sessions.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 
@@ -24,7 +24,8 @@ RULES = 'Standing rules of the project "{name}". Keep each of them in every answ
 FILES = 'Files of the project "{name}":'
 LEFT_OUT = (
     'Of the project "{name}" these files are not shown, because the files that are shown would'
-    " take more than their share of the context window. Say so where an answer needs them:\n{lines}"
+    " take more than their share of the context window. Look into them with the tool"
+    " search_project_files if you have it; else say so where an answer needs them:\n{lines}"
 )
 
 
@@ -162,6 +163,15 @@ def load_shared_text(project_id: UUID, *, max_chars: int = 0) -> SharedText | No
 def count_text_chars(file: File) -> int:
     """Return how many characters a file takes in a request."""
     return len(fence_text(file))
+
+
+def has_left_out(session: Session) -> bool:
+    """Return whether the session's model is not shown all files of its project."""
+    if session.project_id is None:
+        return False
+    chars = ProjectFile.objects.filter(project=session.project_id).aggregate(sum=Sum("sent_chars"))
+    window = session.model.request_limit if session.model else None
+    return (chars["sum"] or 0) > count_file_chars(window)
 
 
 def list_left_out(project: Project, window: int | None) -> list[SharedFile]:

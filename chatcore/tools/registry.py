@@ -7,9 +7,17 @@ from uuid import UUID
 
 from chatcore.databases.literals import Literal
 from chatcore.models import Session, Turn
+from chatcore.projects.system_text import has_left_out
 from chatcore.providers.base import Tool, ToolCall
 from chatcore.rights.names import EVERYTHING, AllowedNames, Kind, list_allowed, list_allowed_in
-from chatcore.tools import calculate, current_time, fetch_url, read_tool_output, search_history
+from chatcore.tools import (
+    calculate,
+    current_time,
+    fetch_url,
+    read_tool_output,
+    search_history,
+    search_project_files,
+)
 from chatcore.tools.arguments import parse_arguments
 from chatcore.tools.base import BuiltInTool, ToolError, render_value
 from chatcore.tools.mcp import catalog as mcp_catalog
@@ -21,8 +29,11 @@ from chatcore.traces.calls import trace_tool
 log = logging.getLogger(__name__)
 
 _SELECTABLE_TOOLS = (current_time.TOOL, calculate.TOOL, fetch_url.TOOL, search_history.TOOL)
+# They read what a request names and does not show, so they are no choice.
+_NEEDED_TOOLS = (read_tool_output.TOOL.name, search_project_files.TOOL.name)
 BUILT_IN_TOOLS: dict[str, BuiltInTool] = {
-    tool.name: tool for tool in (*_SELECTABLE_TOOLS, read_tool_output.TOOL)
+    tool.name: tool
+    for tool in (*_SELECTABLE_TOOLS, read_tool_output.TOOL, search_project_files.TOOL)
 }
 
 
@@ -39,14 +50,16 @@ def build_definitions(
     *,
     allowed_names: AllowedNames = EVERYTHING,
     has_outputs: bool = False,
+    has_hidden_files: bool = False,
     session_id: UUID | None = None,
 ) -> list[Tool]:
     """Return the definitions of the named tools (None: of all built-in ones), in a fixed order.
 
     Unknown names are ignored, and those that are not in `allowed_names`. With `has_outputs` the
     tool that reads stored outputs is always included, because notes at the end of shortened outputs
-    refer to it. With `session_id` the names may be those of MCP servers' tools that the session's
-    owner may use.
+    refer to it; with `has_hidden_files`, the one that reads files of the project, because the
+    system text names files that are not shown. With `session_id` the names may be those of MCP
+    servers' tools that the session's owner may use.
     """
     tools = [
         tool
@@ -55,6 +68,8 @@ def build_definitions(
     ]
     if has_outputs:
         tools.append(read_tool_output.TOOL)
+    if has_hidden_files:
+        tools.append(search_project_files.TOOL)
     mcp_tools = mcp_catalog.list_chosen_tools(names, session_id, allowed_names)
     return [
         *(tool.definition for tool in tools),
@@ -76,6 +91,7 @@ def list_session_tools(session: Session) -> list[Tool]:
         session.tools,
         allowed_names=list_allowed(session.owner_id, Kind.TOOL),
         has_outputs=session.attachments.filter(kind=Literal("output")).exists(),
+        has_hidden_files=has_left_out(session),
         session_id=session.pk,
     )
 
@@ -117,7 +133,7 @@ def call_mcp_tool(tool: McpTool, call: ToolCall) -> str:
 
 def _find_refusal(name: str, session_id: UUID) -> str:
     """Return why a built-in tool may not run now; empty if it may."""
-    if name not in BUILT_IN_TOOLS or name == read_tool_output.TOOL.name:
+    if name not in BUILT_IN_TOOLS or name in _NEEDED_TOOLS:
         return ""
     session = Session.objects.filter(pk=session_id)
     [(chosen_names, options)] = session.values_list("tools", "model__provider__options")

@@ -70,7 +70,7 @@ def validate_tools(
     used_names = {
         tool.name
         for tool in tool_registry.build_definitions(
-            session.tools, has_outputs=True, session_id=session.pk
+            session.tools, has_outputs=True, has_hidden_files=True, session_id=session.pk
         )
     }
     valid_definitions = []

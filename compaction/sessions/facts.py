@@ -14,6 +14,7 @@ from chatcore.context.live_sums import LiveContext
 from chatcore.files.rendering import MAX_IMAGES
 from chatcore.models import ContextRevision, Message, Session, Turn
 from chatcore.projects import system_text
+from chatcore.projects.system_text import SharedText, choose_files
 from chatcore.providers.base import Tool
 from chatcore.rights.names import EVERYTHING, AllowedNames, Kind, list_allowed_in
 from chatcore.statements import load_measured_row
@@ -89,6 +90,7 @@ def load_session_facts(session_id: UUID) -> SessionFacts | None:
     if row is None:
         return None
     kept_seqs = tuple(row["kept_seqs"] or ())
+    shared_text = system_text.load_shared_text(row["project_id"]) if row["project_id"] else None
     model_name = _join_model_name(row["provider_name"], row["model_name"])
     facts = SessionFacts(
         session_id=session_id,
@@ -110,7 +112,7 @@ def load_session_facts(session_id: UUID) -> SessionFacts | None:
         boundary_seq=row["compact_boundary_seq"],
         kept_seqs=kept_seqs,
         system_chars=row["system_chars"],
-        tool_chars=len(serialize_tools(_list_tools(session_id, row))),
+        tool_chars=len(serialize_tools(_list_tools(session_id, row, shared_text))),
         reference_chars=summary_block.count_wrapping_chars(
             row["compacted_summary"], row["background"] or "", row["placement"] or {}
         ),
@@ -120,8 +122,8 @@ def load_session_facts(session_id: UUID) -> SessionFacts | None:
         newest_prompt_tokens=row["newest_prompt_tokens"] or 0,
         last_usage=_build_last_usage(row),
     )
-    if row["project_id"] is not None:
-        facts = _add_project(facts, row)
+    if shared_text:
+        facts = _add_project(facts, row, shared_text)
     return _add_files(facts, row) if row["has_attachments"] else facts
 
 
@@ -235,7 +237,9 @@ def _build_last_usage(row: dict[str, Any]) -> LastUsage | None:
     )
 
 
-def _list_tools(session_id: UUID, row: dict[str, Any]) -> Sequence[Tool]:
+def _list_tools(
+    session_id: UUID, row: dict[str, Any], shared_text: SharedText | None
+) -> Sequence[Tool]:
     """Return the tools of the next request: chatcore's and those of the turn's client."""
     if row["model_name"] is None or row["supports_tools"] is False:
         return ()
@@ -245,6 +249,9 @@ def _list_tools(session_id: UUID, row: dict[str, Any]) -> Sequence[Tool]:
             row["tools"],
             allowed_names=_list_allowed_tools(session_id, row),
             has_outputs=bool(row["has_outputs"]),
+            has_hidden_files=bool(
+                shared_text and choose_files(shared_text.files, _count_file_chars(row))[1]
+            ),
             session_id=session_id,
         )
     return client_tools.merge_tools(built_in_tools, row["turn_tools"] or ())
@@ -257,17 +264,17 @@ def _list_allowed_tools(session_id: UUID, row: dict[str, Any]) -> AllowedNames:
     return list_allowed_in(session_id, Kind.TOOL)
 
 
-def _add_project(facts: SessionFacts, row: dict[str, Any]) -> SessionFacts:
+def _count_file_chars(row: dict[str, Any]) -> int:
+    windows = (row["context_window_size"], row["max_input_tokens"])
+    return system_text.count_file_chars(min(filter(None, windows), default=None))
+
+
+def _add_project(facts: SessionFacts, row: dict[str, Any], shared_text: SharedText) -> SessionFacts:
     """Return the facts with what the session's project says.
 
     A count of the provider from before that changed says nothing about the next request.
     """
-    shared_text = system_text.load_shared_text(row["project_id"])
-    if shared_text is None:
-        return facts
-    windows = (row["context_window_size"], row["max_input_tokens"])
-    max_chars = system_text.count_file_chars(min(filter(None, windows), default=None))
-    lengths = (shared_text.count_chars(max_chars), facts.system_chars)
+    lengths = (shared_text.count_chars(_count_file_chars(row)), facts.system_chars)
     is_outdated = row["usage_at"] is not None and row["usage_at"] < shared_text.edited_at
     return replace(
         facts,

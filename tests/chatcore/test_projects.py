@@ -18,15 +18,19 @@ from rest_framework.test import APIClient
 from chatcore.context import builder
 from chatcore.models import Project, ProjectFile, Session
 from chatcore.projects import changes, system_text
+from chatcore.providers.base import ToolCall
 from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.user_erasure import erase_user
+from chatcore.tools.registry import list_session_tools, run_tool
 from chatcore.transfer.user_export import write_user_export
 from chatcore.turns.forks import fork_session
 from compaction.requests.guard import estimate_next_request
 from compaction.runs import engine
+from compaction.sessions.facts import load_session_facts
+from compaction.sessions.translation import serialize_tools
 from compaction.sizing.usage import load_usage
 from tests.support.compaction_sessions import fill_session, list_chat_calls, say, use_anthropic
-from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -271,3 +275,58 @@ def test_the_admin_hides_its_words_from_who_may_not_see_contents(
     html = client.get(pages[1]).content.decode()
     for words in ("Lisbon", "Answer as a", RULES[1], "trains.txt"):
         assert words in html
+
+
+LONG_FILE = "".join(
+    f"Article {number}. Nobody may park a bicycle in stairwell {number}.\n\n"
+    for number in range(1, 3_000)
+)
+
+
+def test_files_that_do_not_fit_are_searched_and_quoted_with_their_place(
+    session: Session, project: Project, scripted: ScriptedModel
+) -> None:
+    assert "search_project_files" not in [tool.name for tool in list_session_tools(session)]
+    late = f"{LONG_FILE}\fThe deposit of 1,250 euros is paid back within thirty days.\n{LONG_FILE}"
+    changes.add_file(project, name="house rules.txt", data=late.encode())
+    names = [tool.name for tool in list_session_tools(session)]
+    assert names[-1] == "search_project_files"
+    facts = load_session_facts(session.pk)
+    assert facts
+    assert facts.tool_chars == len(serialize_tools(list_session_tools(session)))
+    question = {"query": "When is a deposit paid?"}
+    scripted.script(
+        Reply(tool_calls=[make_tool_call("search_project_files", question)]),
+        Reply(text="Within thirty days (house rules.txt, page 2)."),
+    )
+    say(session, "When do I get my deposit?")
+    result = session.messages.get(role="tool").content
+    assert result.startswith("[house rules.txt, page 2, offset ")
+    assert "The deposit of 1,250 euros is paid back within thirty days." in result
+    assert "house rules.txt" in read_system(scripted)
+    assert "search_project_files" in read_system(scripted)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"query": '"Train 45"'}, "[trains.txt, line 1, offset 0 to 51]\nTrain 43"),
+        ({"query": "hotel", "file": "hotels.csv"}, "[hotels.csv, line 1, offset 0 to "),
+        ({"file": "trains.txt", "offset": 25}, "[trains.txt, line 2, offset 25 to 51]\nTrain 45"),
+        ({"file": "trains.txt", "offset": 52}, "Offset 52 is behind the end of 'trains.txt'."),
+        ({"file": "../x"}, "There is no file '../x'. There are: trains.txt, hotels.csv."),
+        ({"query": "elephants"}, "No passage holds any of these words. Try other words."),
+        ({}, "Name a query, or a file to read."),
+    ],
+)
+def test_the_search_of_files_says_where_and_what_is_wrong(
+    session: Session, project: Project, arguments: dict[str, Any], expected: str
+) -> None:
+    call = ToolCall(id="1", name="search_project_files", arguments=json.dumps(arguments))
+    assert run_tool(call, session_id=session.pk).content.startswith(expected)
+
+
+def test_nobody_searches_the_files_of_others(session: Session) -> None:
+    call = ToolCall(id="1", name="search_project_files", arguments='{"query": "deposit"}')
+    outcome = run_tool(call, session_id=session.pk)
+    assert outcome.content == "This conversation is in no project with files."
