@@ -178,25 +178,37 @@ def check_shown(listeners: list[Listener], api: httpx2.Client) -> str:
 
 
 def kill(kind: str, count: int = 200) -> dict[str, Any]:
-    """Kill one process after another, whichever it is; the first one is started again."""
+    """Kill one process after another; each tenth time the first one, which is started again."""
     killed: Counter[str] = Counter()
     with open_stage(kind) as stage:
         stage.talk()
-        for _ in range(count):
+        for number in range(count):
             time.sleep(random.uniform(2, 5))
-            processes = [(stage.product.pid, "parent"), *list_processes(stage.product.pid)]
-            pid, words = random.choice(processes)
-            name = next(
-                (name for name in ("parent", "web_server", "qcluster") if name in words), "worker"
-            )
-            if name == "parent":
+            if number % 10 == 9:
+                killed["serve"] += 1
                 stage.product.kill()
                 stage.product.start()
-            else:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    psutil.Process(pid).kill()
-            killed[name] += 1
+                continue
+            kinds = wait_for_children(stage.product)
+            name = random.choice(sorted(kinds))
+            with contextlib.suppress(psutil.NoSuchProcess):
+                psutil.Process(random.choice(kinds[name])).kill()
+                killed[name] += 1
         return {"killed": dict(killed)} | stage.finish()
+
+
+def wait_for_children(product: ServedProduct) -> dict[str, list[int]]:
+    """Return the processes below the first one by what they do, once there are any."""
+    kinds: dict[str, list[int]] = {}
+
+    def look() -> bool:
+        for pid, words in list_processes(product.pid):
+            names = ("web_server", "qcluster", "worker")
+            kinds.setdefault(next((n for n in names if n in words), "other"), []).append(pid)
+        return bool(kinds)
+
+    wait_until(look, what="the product's processes")
+    return kinds
 
 
 def stop_database(kind: str) -> dict[str, Any]:

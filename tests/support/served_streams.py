@@ -1,5 +1,6 @@
 """Streams of a served product: a model to talk to, and its events as a browser receives them."""
 
+import contextlib
 import json
 import time
 from collections.abc import Iterator
@@ -64,8 +65,9 @@ def join_text(events: list[dict[str, Any]]) -> str:
 
 def find_web_processes(product: ServedProduct) -> list[int]:
     """Return the process ids of the web servers."""
-    return [
-        child.pid
-        for child in psutil.Process(product.pid).children()
-        if WEB_SERVER in " ".join(child.cmdline())
-    ]
+    found = []
+    for child in psutil.Process(product.pid).children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # it may end at this moment
+            if WEB_SERVER in " ".join(child.cmdline()):
+                found.append(child.pid)
+    return found
