@@ -79,7 +79,7 @@ def notice_words(notice: str) -> str:
     """Return a notice in the reader's language; a sentence of an operator's policy stays."""
     if notice != STORED_NOTICE:
         return notice
-    return gettext(STORED_NOTICE)
+    return gettext("The oldest messages no longer fit, and the model does not see them.")
 
 
 @register.filter

@@ -10,7 +10,6 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET
 
 from chatcore.rights.models import select_models
-from chatcore.templatetags.chat import tokens
 from chatcore.web.chat import get_own_chat
 from compaction.models import CompactionRun
 from compaction.runs import execution
@@ -32,11 +31,11 @@ def preview_switch(request: HttpRequest, pk: UUID) -> HttpResponse:
     if not count:
         return HttpResponse(status=204)
     sentence = ngettext(
-        "%(model)s holds %(window)s tokens: %(count)s message will be summarized first.",
-        "%(model)s holds %(window)s tokens: %(count)s messages will be summarized first.",
+        "%(model)s can read less at once: %(count)s older message becomes a summary first.",
+        "%(model)s can read less at once: %(count)s older messages become a summary first.",
         count,
     )
-    values = {"model": name, "window": tokens(model.request_limit), "count": count}
+    values = {"model": name, "count": count}
     return HttpResponse(sentence % values, content_type="text/plain; charset=utf-8")
 
 

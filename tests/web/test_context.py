@@ -47,9 +47,9 @@ def test_the_meter_tells_what_fills_the_window_and_counts_the_draft(
 ) -> None:
     fill_long(session, exchanges=7, words=250)
     page.goto(f"/c/{session.pk}/")
-    meter = page.locator(".meter-used")
-    expect(meter).to_have_text(re.compile(r"^[\d.]+k / 8\.19k · \d+ %$"))
-    before = meter.inner_text()
+    expect(page.locator(".meter-used")).to_have_text("nearly full")
+    meter = page.locator(".context-total")
+    before = meter.text_content() or ""
     page.locator(".meter-button").focus()
     page.get_by_label("Your message").focus()
     page.keyboard.type("/not counted")
@@ -61,11 +61,10 @@ def test_the_meter_tells_what_fills_the_window_and_counts_the_draft(
     expect(popover).to_be_visible()
     for part in ("Messages", "Newest message", "Your draft", "Tools"):
         expect(popover.locator(".parts")).to_contain_text(part)
-    expect(popover.locator(".marks")).to_have_text(
-        re.compile(r"^\s*Summarizes\s*6\.96k\s*Window\s*8\.19k\s*$")
-    )
-    expect(popover).to_contain_text("Will be summarized after this reply")
-    expect(popover.locator(".context-note")).to_have_text(re.compile("Estimated.*policy oneclaw"))
+    expect(meter).to_have_text(re.compile(r"^[\d,]+ of 8,192 tokens, more than full$"))
+    expect(popover.locator(".summarizes-at")).to_have_text("A summary is made at 85 %.")
+    expect(popover).to_contain_text("After the next answer the older messages become a summary.")
+    expect(popover).not_to_contain_text(re.compile("oneclaw|Estimated"))
     page.locator(".chat-title").hover()
     expect(popover).to_be_hidden()
 
@@ -80,9 +79,10 @@ def test_a_card_tells_what_was_done_and_how_the_summary_changed(
     compact_session(session, scripted, SUMMARY.replace("short answer", "long answer"))
     card = open_card(page, session)
     expect(card.locator(".card-facts")).to_have_text(
-        re.compile(
-            r"\d+ messages.*k → .* tokens \(-\d+%\).*scripted/test-model.*summarize", re.DOTALL
-        )
+        re.compile(r"\d+ messages.*\d+ % shorter", re.DOTALL)
+    )
+    expect(card.locator(".card-details")).to_have_text(
+        re.compile(r"[\d,]+ → [\d,]+ tokens.*scripted/test-model.*a summary was written", re.DOTALL)
     )
     expect(card.locator(".card-summary")).to_contain_text("wanted a long answer")
     card.get_by_role("tab", name="Changes").click()
@@ -132,10 +132,12 @@ def test_the_panel_shows_the_next_request_word_for_word(
     run = compact_session(session, scripted)
     page.goto(f"/c/{session.pk}/")
     page.locator(".meter-button").click()
-    page.get_by_role("button", name="Show the whole context").click()
+    page.get_by_role("button", name="Show all that is sent").click()
     panel = page.get_by_role("dialog", name="What the model sees now")
     expect(panel.locator(".panel-facts")).to_have_text(
-        re.compile(r"test-model · \d+ messages · about [\d.]+k? tokens · version 1")
+        re.compile(
+            r"test-model · \d+ messages · about [\d.]+k? tokens · version 1 · policy oneclaw"
+        )
     )
     expect(panel.locator("[data-sent=system] pre")).to_contain_text("Be <b>brief</b>.")
     expect(panel.locator("[data-sent=system] pre")).to_contain_text("The user asked six questions")
@@ -171,7 +173,7 @@ def test_slash_commands_are_completed_and_carried_out(
     assert CompactionRun.objects.get().instructions == "the numbers"
     field.press_sequentially("/model oth")
     field.press("Enter")
-    expect(page.locator(".meter-used")).to_contain_text("/ 4.1k")
+    expect(page.locator(".context-total")).to_contain_text(" of 4,096 tokens")
     field.press_sequentially("/con")
     field.press("Enter")
     expect(page.get_by_role("dialog", name="What the model sees now")).to_be_visible()
@@ -208,7 +210,7 @@ def test_what_is_sent_in_a_shorter_form_says_so_and_shows_it(page: Page, session
         session, "Read the file", "It is long: " + "<i>line</i> " * 300, "And now?", "Done."
     )
     page.goto(f"/c/{session.pk}/")
-    expect(page.locator(".meter-used")).to_contain_text("/ 8.19k")
+    expect(page.locator(".context-total")).to_contain_text(" of 8,192 tokens")
     expect(page.locator(".shortened")).to_have_count(0)
     edit = revisions.MessageEdit(message_seq=2, kind="pruned", replacement="<i>line</i> … [cut]")
     revisions.install_revision(
@@ -247,12 +249,12 @@ def test_a_message_is_where_optimizing_ends_and_the_page_says_while_it_runs(
     )
     scripted.script(Reply(chunks=chunks))
     work = run_in_background(engine.execute_run, run.pk)
-    expect(page.get_by_text("Optimizing conversation context…")).to_be_visible()
+    expect(page.get_by_text("Making room: the older messages")).to_be_visible()
     page.reload()
-    expect(page.get_by_text("Optimizing conversation context…")).to_be_visible()
+    expect(page.get_by_text("Making room: the older messages")).to_be_visible()
     expect(page.get_by_label("Your message")).to_be_editable()
     chunks.resume.set()
     expect(page.locator(".card + .message")).to_have_attribute("data-seq", "5")
     work.join()
-    expect(page.get_by_text("Optimizing conversation context…")).to_be_hidden()
+    expect(page.get_by_text("Making room: the older messages")).to_be_hidden()
     expect(page.locator("[data-compacted]")).to_have_count(4)

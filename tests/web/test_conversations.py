@@ -186,7 +186,9 @@ def test_the_settings_of_a_chat_are_saved_and_errors_stand_beside_their_fields(
     dialog = page.get_by_role("dialog", name="Settings of this chat")
     dialog.get_by_label("System prompt").fill("Be brief.")
     dialog.get_by_label("Temperature").fill("9")
+    dialog.get_by_text("How it is done").click()
     dialog.get_by_label("Start at, in % of the context window").fill("much")
+    dialog.get_by_text("How it is done").click()
     dialog.get_by_role("button", name="Save").click()
     expect(dialog.locator(".field", has=page.get_by_label("Temperature"))).to_contain_text(
         "A number from 0 to 2."

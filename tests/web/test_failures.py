@@ -104,16 +104,18 @@ def test_trimming_is_told_in_one_line_with_why_and_what_now(
     meter = page.locator("context-meter")
     expect(meter).to_have_attribute("data-level", "lost")
     sent_tokens = api.get(f"/api/v1/sessions/{full.pk}/context/preview").json()["tokens"]
-    expect(meter.locator(".meter-used")).to_have_text(re.compile(f"^{sent_tokens / 1000:.3g}k / "))
+    expect(meter.locator(".context-total")).to_contain_text(f"{sent_tokens:,} of 8,192 tokens, ")
     expect(page.locator(".notice").filter(visible=True)).to_have_count(1)
     page.reload()
     lines = page.get_by_text("Conversation history has been automatically trimmed")
+    told = page.get_by_text("The oldest messages no longer fit, and the model does not see them.")
     details = page.locator(".notice-details")
     expect(details).to_contain_text(
         re.compile(r"\d+ messages are left out .* So far for 2 answers\. No summary could be")
     )
     expect(page.locator(".notice").filter(visible=True)).to_have_count(1)
     expect(lines.first).to_be_attached()
+    expect(told.filter(visible=True)).to_have_count(1)
     expect(page.locator("[data-left-out]").first).to_be_attached()
     with expect_request(page):
         details.get_by_role("button", name="Try to summarize again").click()
@@ -163,7 +165,7 @@ def test_a_summary_that_failed_is_written_by_another_model(
     run = execute_run(CompactionRun.objects.get(status="queued"))
     assert (run.model, run.summary_model) == ("scripted/kind-model",) * 2
     expect(status.get_by_role("status")).to_have_text(
-        re.compile(r"summarized · .* · written by scripted/kind-model$")
+        re.compile(r"now a summary\. .* · written by scripted/kind-model$")
     )
     expect(page.locator(".picker-name")).to_have_text("test-model")
 

@@ -131,7 +131,7 @@ def test_cards_diffs_and_the_panel_stay_words(
         )
         check_page_is_sound(guarded_page)
     guarded_page.locator(".meter-button").click()
-    guarded_page.get_by_text("Show the whole context").click()
+    guarded_page.get_by_text("Show all that is sent").click()
     expect(guarded_page.locator("#context-panel .sent-messages .sent").first).to_be_visible()
     assert every[0] in read_texts(guarded_page.locator("[data-sent=system] pre"))[0]
     check_page_is_sound(guarded_page)

@@ -80,7 +80,7 @@ def test_a_chat_fills_optimizes_itself_is_undone_and_goes_on(page: Page) -> None
         send_message(page, write_note(count))
         expect_answers(page, count, timeout=patience)
     assert read_meter(page) > first_percent
-    optimizing = page.get_by_text("Optimizing conversation context…")
+    optimizing = page.get_by_text("Making room: the older messages")
     expect(optimizing).to_be_visible(timeout=patience)
     expect(page.get_by_label("Your message")).to_be_enabled()
     full_percent = read_meter(page)
@@ -159,7 +159,7 @@ def list_runs(page: Page) -> Any:
 
 def read_meter(page: Page) -> int:
     """Return the percentage that the page shows."""
-    return int(page.locator(".meter-used").inner_text().split("·")[1].strip(" %"))
+    return int(page.locator("context-meter").get_attribute("data-percent") or 0)
 
 
 def build_api_address(page: Page) -> str:

@@ -31,7 +31,7 @@ def remembered(session: Session) -> LedgerLine:
 def open_ledger(page: Page, session: Session) -> Locator:
     page.goto(f"/c/{session.pk}/")
     page.locator(".meter-button").hover()
-    page.get_by_role("button", name="Show the whole context").click()
+    page.get_by_role("button", name="Show all that is sent").click()
     ledger = page.locator(".ledger")
     expect(ledger).to_be_visible()
     ledger.locator("summary").click()
@@ -137,6 +137,6 @@ def test_a_policy_without_a_ledger_shows_none(page: Page, session: Session) -> N
     fill_long(session, exchanges=1)
     page.goto(f"/c/{session.pk}/")
     page.locator(".meter-button").hover()
-    page.get_by_role("button", name="Show the whole context").click()
+    page.get_by_role("button", name="Show all that is sent").click()
     expect(page.locator("#context-panel .panel-facts")).to_contain_text("version")
     expect(page.locator(".ledger")).to_be_hidden()

@@ -92,7 +92,7 @@ def test_a_phone_does_all_that_a_desk_does(
     expect(page.get_by_label("Your message")).to_have_value("> It is 42.\n\n")
     page.locator(".meter-button").click()
     expect(page.locator("#context")).to_be_in_viewport(ratio=1)
-    page.get_by_role("button", name="Show the whole context").click()
+    page.get_by_role("button", name="Show all that is sent").click()
     expect(page.get_by_role("dialog", name="What the model sees now")).to_be_in_viewport(ratio=1)
     check_no_sideways_scroll(page)
     page.keyboard.press("Escape")

@@ -52,7 +52,7 @@ def test_the_keyboard_alone_finds_and_chooses_a_model_which_says_what_it_needs_f
     expect(page.locator(".picker-name")).to_have_text("tiny-one")
     expect(button).to_be_focused()
     expect(page.locator(".switch-note")).to_have_text(
-        re.compile(r"^tiny-one holds 4\.1k tokens: \d+ messages will be summarized first\.$")
+        re.compile(r"^tiny-one can read less at once: \d+ older messages become a summary first\.$")
     )
 
 
@@ -100,7 +100,7 @@ def test_the_sentence_counts_what_the_next_request_then_summarizes(
     client.force_login(user)
     path = f"/c/{full.pk}/switch/?to=scripted/small"
     sentence = client.get(path, headers={"Accept-Language": "de"}).content.decode()
-    assert sentence.startswith("small fasst 4,1k Tokens: Zuerst werden ")
+    assert sentence.startswith("small kann weniger auf einmal lesen: Zuerst werden ")
     Session.objects.filter(pk=full.pk).update(model=small)
     run = execute_run(engine.request_run(full.pk, trigger=CompactionRun.Trigger.ON_MODEL_CHANGE))
     assert f" {run.messages_compacted} " in sentence

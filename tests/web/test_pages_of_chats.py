@@ -108,7 +108,9 @@ def test_a_trimmed_turn_says_so_after_a_reload_too(signed_in: Client, session: S
         session=session, status="completed", lease_until=timezone.now(), notices=[notice]
     )
     say(session, "user", "Go on.", turn=turn)
-    assert f'<p class="line notice">{notice}</p>' in get_html(signed_in, f"/c/{session.pk}/")
+    page = get_html(signed_in, f"/c/{session.pk}/")
+    assert f'<span class="visually-hidden">{notice}</span>' in page
+    assert "The oldest messages no longer fit, and the model does not see them.</span>" in page
 
 
 def test_an_answer_being_written_is_followed_from_its_beginning(

@@ -16,19 +16,22 @@ def test_the_words_and_the_mark_follow_what_is_chosen_and_go_back_when_it_is_not
 ) -> None:
     store_exchange(session, "Hello", "Hello to you")
     page.goto(f"/c/{session.pk}/")
-    expect(page.locator(".meter-used")).to_contain_text("/ 8.19k")
-    mark = page.locator(".meter-button [data-mark=threshold]")
+    expect(page.locator(".meter-used")).not_to_have_text("–")
+    mark = page.locator(".meter-button .bar-mark")
     expect(mark).to_have_attribute("style", re.compile(r"84\.9\d*%|85%"))
     page.get_by_role("button", name="Settings of this chat").click()
     words = page.locator("[data-policy-words]")
     expect(words).to_have_text(
-        "Summarizes when more than 85 % of the window are full, that is about 6.96k tokens."
-        " The newest messages, up to 25 % of the window, stay as they are."
+        "A summary is made when more than 85 % of what the model can read are full, that is about"
+        " 6.96k tokens. The newest messages, up to 25 % of it, stay as they are."
     )
+    page.get_by_text("How it is done").click()
     page.get_by_label("Policy").select_option("lota")
     expect(words).to_contain_text("The newest 6 messages stay as they are.")
     page.get_by_label("Start at, in % of the context window").fill("50")
-    expect(words).to_contain_text("more than 50 % of the window are full, that is about 4.1k")
+    expect(words).to_contain_text(
+        "more than 50 % of what the model can read are full, that is about 4.1k"
+    )
     expect(mark).to_have_attribute("style", re.compile(r"50%"))
     page.get_by_label("Summarize automatically").uncheck()
     expect(words).to_contain_text("This chat is not summarized automatically.")

@@ -27,7 +27,7 @@ def request_summary(page: Page, session: Session) -> CompactionRun:
     """Press "Summarize now" at the meter, and return the run that waits for a worker."""
     fill_long(session)
     page.goto(f"/c/{session.pk}/")
-    expect(page.locator(".meter-used")).to_contain_text("/")
+    expect(page.locator(".meter-used")).not_to_have_text("–")
     page.locator(".meter-button").click()
     with expect_request(page):
         page.get_by_role("button", name="Summarize now").click()
@@ -43,7 +43,10 @@ def test_a_run_is_read_along_and_turns_into_a_line_that_leads_to_its_card(
     scripted.script(Reply(chunks=chunks))
     work = run_in_background(engine.execute_run, run.pk)
     status = page.get_by_role("region", name="Summary")
-    expect(status.get_by_role("status")).to_have_text("Optimizing conversation context…")
+    expect(status.get_by_role("status")).to_have_text(
+        "Making room: the older messages are being summarized. You can go on writing."
+    )
+    expect(status.get_by_text("Optimizing conversation context…")).to_be_attached()
     expect(status).to_be_in_viewport()
     expect(status.locator(".run-facts")).to_have_text(re.compile(r"^\d+ messages · \d+ s"))
     status.get_by_text("Read along").click()
@@ -52,7 +55,7 @@ def test_a_run_is_read_along_and_turns_into_a_line_that_leads_to_its_card(
     chunks.resume.set()
     work.join()
     expect(status.get_by_role("status")).to_have_text(
-        re.compile(r"^\d+ messages summarized · [\d.]+k → [\d.]+k?$")
+        re.compile(r"^\d+ older messages are now a summary\. You still see them; the model reads ")
     )
     expect(status.locator(".run-written")).to_be_hidden()
     status.get_by_role("button", name="View").click()
@@ -135,7 +138,7 @@ def test_a_summary_that_was_written_elsewhere_leaves_a_dot_in_the_list(
     fill_long(session)
     Session.objects.filter(pk=session.pk).update(title="Bread")
     page.goto(f"/c/{session.pk}/")
-    expect(page.locator(".meter-used")).to_contain_text("/")
+    expect(page.locator(".meter-used")).not_to_have_text("–")
     page.goto("/new/")
     dot = page.locator(".row-news")
     expect(dot).to_have_count(1)

@@ -38,7 +38,7 @@ def test_the_model_is_picked_with_its_window_and_its_prices_in_sight(
     )
     page.get_by_role("option", name="other").click()
     expect(page.locator(".picker-name")).to_have_text("other")
-    expect(page.locator(".meter-used")).to_contain_text("/ 200k")
+    expect(page.locator(".context-total")).to_contain_text(" of 200,000 tokens")
     send_message(page, "Who are you?")
     expect(page.locator(".fact-model")).to_have_text("scripted/other")
     page.reload()

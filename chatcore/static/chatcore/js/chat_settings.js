@@ -83,6 +83,7 @@ class ChatSettings extends HTMLElement {
     if (!container) return false;
     const line = document.createElement("span");
     line.className = "field-error";
+    field.closest("details")?.setAttribute("open", "");
     line.id = `${field.id}-error`;
     line.textContent = detail;
     container.append(line);

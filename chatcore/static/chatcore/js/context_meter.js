@@ -1,7 +1,7 @@
 // Show how full the context window of the model is, what fills it, and when it is compacted.
 
 import { callApi } from "./api.js";
-import { formatCount } from "./formats.js";
+import { chooseFill, formatNumber, formatShare } from "./formats.js";
 import { openOnHover } from "./hover_popover.js";
 import { isSummarizedFirst } from "./long_chat_note.js";
 import { RunPreview } from "./run_preview.js";
@@ -91,24 +91,19 @@ class ContextMeter extends HTMLElement {
     const usage = this.#usage;
     const usedTokens = this.#contextTokens + this.#draftTokens;
     const contextWindow = usage.context_window;
-    const percent = contextWindow ? Math.round((usedTokens / contextWindow) * 100) : null;
-    const description = contextWindow
-      ? getText("contextKnown", {
-          used: formatCount(usedTokens),
-          window: formatCount(contextWindow),
-          percent,
-        })
-      : getText("contextUnknown", { used: formatCount(usedTokens) });
+    const fullness = contextWindow && getText(chooseFill(usedTokens / contextWindow));
+    const used = formatNumber(usedTokens);
     this.toggleAttribute("data-unknown", !contextWindow);
     this.dataset.level = this.#level;
-    const label = contextWindow
-      ? `${formatCount(usedTokens)} / ${formatCount(contextWindow)} · ${percent} %`
-      : `${formatCount(usedTokens)} ${getText("tokens", { count: usedTokens })}`;
+    this.dataset.percent = contextWindow ? Math.round((usedTokens / contextWindow) * 100) : "";
+    const label = fullness || `${used} ${getText("tokens", { count: usedTokens })}`;
     const button = this.querySelector(".meter-button");
     // The accessible name contains the visible text, for users who speak commands.
     button.setAttribute("aria-label", `${button.title}: ${label}`);
     this.querySelector(".meter-used").textContent = label;
-    this.querySelector(".context-total").textContent = description;
+    this.querySelector(".context-total").textContent = contextWindow
+      ? getText("contextKnown", { used, window: formatNumber(contextWindow), fullness })
+      : getText("contextUnknown", { used });
     this.#setBarWidth(".meter-button .bar-fill", this.#contextTokens);
     this.#setBarWidth(".meter-button .bar-draft", this.#draftTokens);
     this.#renderMarks(usage);
@@ -123,19 +118,14 @@ class ContextMeter extends HTMLElement {
 
   #renderMarks({ threshold_tokens: stored, context_window: contextWindow }) {
     const threshold = this.#chosenThreshold ?? stored;
-    const positions = {
-      threshold,
-      window: contextWindow,
-    };
-    for (const mark of this.querySelectorAll("[data-mark]")) {
-      mark.hidden = !(contextWindow && threshold);
-      if (!mark.hidden)
-        mark.style.insetInlineStart = `${(positions[mark.dataset.mark] / contextWindow) * 100}%`;
+    const percent = contextWindow && threshold && (threshold / contextWindow) * 100;
+    for (const mark of this.querySelectorAll(".bar-mark")) {
+      mark.hidden = !percent;
+      mark.style.insetInlineStart = `${percent}%`;
     }
-    for (const line of this.querySelectorAll("[data-at]")) {
-      line.hidden = !positions[line.dataset.at];
-      line.querySelector("dd").textContent = formatCount(positions[line.dataset.at] ?? 0);
-    }
+    const line = this.querySelector(".summarizes-at");
+    line.hidden = !percent;
+    line.textContent = getText("summarizesAt", { percent: Math.round(percent) });
   }
 
   #renderParts(usage) {
@@ -154,7 +144,9 @@ class ContextMeter extends HTMLElement {
       const name = row.dataset.part;
       const tokens = sizes[name] ?? 0;
       row.hidden = !tokens;
-      row.querySelector("dd").textContent = formatCount(tokens);
+      row.querySelector("dd").textContent = usage.context_window
+        ? formatShare(tokens / contextWindow)
+        : formatNumber(tokens);
       row.style.setProperty("--part", `var(--part-${name})`);
       if (!tokens || name === "free") continue;
       const part = document.createElement("span");
@@ -178,15 +170,7 @@ class ContextMeter extends HTMLElement {
     notice.hidden = !usage.should_compact && !pauseReason;
     notice.dataset.held = pauseReason ?? "";
     if (!notice.hidden) notice.textContent = getText(pauseReason ?? "compactsSoon");
-    this.querySelector(".context-note").hidden = !usage.source;
-    this.querySelector(".context-source").textContent = usage.source
-      ? getText(usage.source === "provider" ? "countedByProvider" : "countedByUs")
-      : "";
-    if (usage.window_source === "learned")
-      this.querySelector(".context-source").textContent += ` · ${getText("windowLearned")}`;
-    this.querySelector(".context-policy").textContent = usage.policy
-      ? getText("policy", { name: usage.policy })
-      : "";
+    this.querySelector(".window-learned").hidden = usage.window_source !== "learned";
   }
 
   // Offer to redo what was undone last.

@@ -61,6 +61,7 @@ export class ContextPanel {
       messages: request.messages.length,
       tokens: formatCount(request.tokens ?? context.estimated_input_tokens),
       version: request.context_version,
+      policy: context.policy,
     });
     this.chat.timeline.markLeftOut(request.left_out);
   }

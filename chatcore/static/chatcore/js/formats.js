@@ -1,5 +1,18 @@
 // Format numbers and durations for people, in the language of the page.
 
+// Up to which share each word holds.
+const FILLS = [
+  [0, "fillNone"],
+  [0.05, "fillHardly"],
+  [0.2, "fillFifth"],
+  [0.29, "fillQuarter"],
+  [0.42, "fillThird"],
+  [0.58, "fillHalf"],
+  [0.7, "fillTwoThirds"],
+  [0.8, "fillThreeQuarters"],
+  [1, "fillNearly"],
+];
+
 const language = document.documentElement.lang;
 
 export function formatNumber(number, options = {}) {
@@ -14,10 +27,22 @@ export function formatCount(count) {
   return formatNumber(number, { ...digits, useGrouping: false }) + unit;
 }
 
+// Return the key of the words that say how full something is.
+export function chooseFill(share) {
+  if (share > 1) return "fillOver";
+  return FILLS.find(([limit]) => share <= limit)[1];
+}
+
 // Small amounts have two digits that count.
 export function formatCost(amount) {
   const digits = amount < 0.01 ? { maximumSignificantDigits: 2 } : { minimumFractionDigits: 2 };
   return formatNumber(amount, { maximumFractionDigits: 2, ...digits });
+}
+
+// A part of a whole in whole percent; a small one is not nothing.
+export function formatShare(share) {
+  const [sign, shown] = share > 0 && share < 0.01 ? ["< ", 0.01] : ["", share];
+  return sign + formatNumber(shown, { style: "percent" });
 }
 
 // Two numbers before and after a change; empty without the first.

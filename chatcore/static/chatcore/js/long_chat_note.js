@@ -1,7 +1,7 @@
 // Say what the next message of a chat leads to that is longer than its model can read at once, as
 // one that was imported, or whose model has a smaller window than it had.
 
-import { formatCount } from "./formats.js";
+import { formatNumber } from "./formats.js";
 import { previewRun } from "./run_preview.js";
 import { getText } from "./texts.js";
 
@@ -27,8 +27,8 @@ export class LongChatNote {
     if (!run) return this.hide();
     const values = {
       model: this.chat.composer.modelName,
-      used: formatCount(usage.estimated_input_tokens),
-      window: formatCount(usage.context_window),
+      used: formatNumber(usage.estimated_input_tokens),
+      window: formatNumber(usage.context_window),
     };
     const follows =
       usage.automatic === "off"

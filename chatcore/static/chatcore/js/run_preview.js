@@ -1,7 +1,7 @@
 // Say in the meter's panel what a summary made now would do: what it takes in, and what it saves.
 
 import { callApi } from "./api.js";
-import { formatCountChange } from "./formats.js";
+import { chooseFill } from "./formats.js";
 import { getText } from "./texts.js";
 
 const PAUSE_MS = 250; // who only passes over the meter asks for nothing
@@ -43,7 +43,7 @@ export class RunPreview {
     const boundary = run.boundary_after;
     this.line.querySelector("span").textContent = getText("runPreview", {
       count: run.messages_compacted,
-      change: formatCountChange(run.tokens_before, run.tokens_after),
+      fullness: getText(chooseFill(run.tokens_after / this.meter.contextWindow)),
     });
     const link = this.line.querySelector("button");
     link.hidden = !boundary;

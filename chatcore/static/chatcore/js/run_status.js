@@ -3,7 +3,7 @@
 
 import { callApi } from "./api.js";
 import { tryToMove } from "./context_moves.js";
-import { formatCountChange, formatDuration, formatElapsed } from "./formats.js";
+import { formatDuration, formatElapsed } from "./formats.js";
 import { getMarkdownView } from "./markdown.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
@@ -48,6 +48,7 @@ export class RunStatus {
     this.#showText();
     this.element.hidden = false;
     this.element.dataset.state = "running";
+    this.#find(".run-event").hidden = false;
     // The words come last, because a screen reader announces them when they change.
     this.#find(".run-words").textContent = getText("optimizing");
     clearInterval(this.#timer);
@@ -94,13 +95,12 @@ export class RunStatus {
   finish(applied) {
     this.#endedRuns.add(applied.run);
     this.#version = null;
-    const counts = formatCountChange(applied.tokens_before, applied.tokens_after);
     const words = applied.messages_compacted
       ? getText("runSummarized", { count: applied.messages_compacted })
       : getText("runShortened", { count: applied.targets_count });
     // Whoever chose another model for this summary wants to know that it has written it.
     const writer = applied.summary_model && getText("writtenBy", { model: applied.model });
-    this.#end("done", [words, counts, writer].filter(Boolean).join(" · "));
+    this.#end("done", [words, writer].filter(Boolean).join(" · "));
   }
 
   // Its Undo takes back what this run did, so the line goes when something else was done since.
@@ -138,6 +138,7 @@ export class RunStatus {
 
   #stop() {
     clearInterval(this.#timer);
+    this.#find(".run-event").hidden = true;
     this.#run = null;
     this.#find("details").open = false;
     this.#find(".run-written").hidden = true;

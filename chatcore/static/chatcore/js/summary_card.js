@@ -2,13 +2,7 @@
 
 import { callApi } from "./api.js";
 import { moveContext } from "./context_moves.js";
-import {
-  formatCost,
-  formatCountChange,
-  formatDuration,
-  formatNumber,
-  formatSaving,
-} from "./formats.js";
+import { formatCost, formatDuration, formatNumber, formatSaving } from "./formats.js";
 import { isInputMethodKey } from "./keyboard.js";
 import { getMarkdownView } from "./markdown.js";
 import { MissingLines } from "./missing_lines.js";
@@ -36,16 +30,21 @@ export class SummaryCard {
 
   #showFacts() {
     const { run } = this;
-    const tokens = formatCountChange(run.tokens_before, run.tokens_after);
+    const { tokens_before: before, tokens_after: after } = run;
     const facts = {
       count: run.messages_compacted ? getText("summarized", { count: run.messages_compacted }) : "",
+      saving:
+        before && after < before
+          ? getText("shorter", { percent: Math.round((1 - after / before) * 100) })
+          : "",
       tokens:
-        tokens &&
-        `${tokens} ${getText("tokens")}${formatSaving(run.tokens_before, run.tokens_after)}`,
+        before === null
+          ? ""
+          : `${formatNumber(before)} → ${formatNumber(after)} ${getText("tokens")}`,
       time: run.duration_ms === null ? "" : formatDuration(run.duration_ms),
       model: run.model,
       cost: run.cost ? getText("cost", { cost: formatCost(run.cost) }) : "",
-      stages: run.stages_used.join(" + "),
+      stages: run.stages_used.map((stage) => getText(textKey("stage", stage))).join(" · "),
       checks: describeChecks(run.verification),
       focus: run.instructions ? getText("focusedOn", { focus: run.instructions }) : "",
     };

@@ -214,7 +214,10 @@ export class Timeline {
     const next = question ? question.nextElementSibling : this.list.lastElementChild;
     if (next?.matches(".notice")) return false;
     const [line] = this.cloneTemplate("notice-template");
-    line.textContent = !notice || notice === STORED_NOTICE ? getText("trimmed") : notice;
+    const stored = notice || STORED_NOTICE;
+    line.querySelector(".visually-hidden").textContent = stored;
+    line.querySelector(".notice-words").textContent =
+      stored === STORED_NOTICE ? getText("trimmed") : stored;
     if (question) question.after(line);
     else if (this.pager.hasNewest) this.list.append(line);
     return true;
