@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from chatcore.spending.calls import CallEnd, Reservation
 
 Card = dict[str, Any]
-Place = Literal["settings", "chat_settings"]
+Place = Literal["settings", "chat_settings", "chat_menu"]
 Rows = TypeVar("Rows", bound="QuerySet[Any, Any]")
 
 
@@ -63,6 +63,7 @@ OPTIONAL_APPS = (
         },
     ),
     OptionalApp("mcp_server"),
+    OptionalApp("sharing", tables=("chatcore_share",)),
     OptionalApp("webhooks", tables=("chatcore_webhookdelivery", "chatcore_webhook")),
 )
 
@@ -121,7 +122,10 @@ class Extension:
     def build_page_parts(
         self, place: "Place", request: "HttpRequest", subject: Any
     ) -> "list[SafeString]":
-        """Render what a page shows of the app; `subject` is a chat where the place is of one."""
+        """Render what a page shows of the app.
+
+        `subject` is the chat of `chat_settings`, and the id of that of `chat_menu`.
+        """
         return []
 
     def find_reason_to_stay(self) -> str:

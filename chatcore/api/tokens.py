@@ -43,7 +43,7 @@ class NewTokenSerializer(StrictSerializer):
         default=ALL,
         help_text=(
             "read: only reads, all that its user has, the export too. chat: nothing that would"
-            " outlive it, as tokens, MCP servers and public links. all: everything."
+            " outlive it, as tokens and MCP servers. all: everything."
         ),
     )
 

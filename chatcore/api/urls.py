@@ -23,7 +23,6 @@ from chatcore.api import (
     versions,
 )
 from chatcore.api.projects import views as projects
-from chatcore.api.shares import views as shares
 from chatcore.rest.routes import build_url_patterns, handle_unknown_path
 
 ROUTES = {
@@ -40,9 +39,6 @@ ROUTES = {
     "v1/sessions/<uuid:session_id>/context/rewind": context.RewindContextView,
     "v1/sessions/<uuid:session_id>/summary": context.SummaryView,
     "v1/sessions/<uuid:session_id>/search": search.SessionSearchView,
-    "v1/sessions/<uuid:session_id>/shares": shares.SessionShareListView,
-    "v1/shares": shares.ShareListView,
-    "v1/shares/<uuid:share_id>": shares.ShareDetailView,
     "v1/attachments/inspect": attachments.AttachmentInspectionView,
     "v1/attachments/<uuid:attachment_id>": attachments.AttachmentDetailView,
     "v1/imports": imports.ImportListView,

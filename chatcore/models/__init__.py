@@ -27,7 +27,6 @@ from chatcore.models.response import StoredResponse
 from chatcore.models.sent_request import SentRequest, SentText
 from chatcore.models.session import Session, SessionQuerySet
 from chatcore.models.setup_entry import SetupEntry
-from chatcore.models.share import Share
 from chatcore.models.token_name import TokenName
 from chatcore.models.turn import Turn
 
@@ -58,7 +57,6 @@ __all__ = [
     "SessionEvent",
     "SessionQuerySet",
     "SetupEntry",
-    "Share",
     "StoredResponse",
     "TokenName",
     "ToolApproval",

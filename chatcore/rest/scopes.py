@@ -16,7 +16,6 @@ ALL, CHAT, READ_ONLY = "all", "chat", "read"
 PREFIXES = {ALL: "", CHAT: "chat_", READ_ONLY: "read_"}
 # What outlives a token, or reaches other servers with what is in the account.
 ACCOUNT_PATHS = ("/api/v1/tokens", "/api/v1/mcp_servers", "/api/v1/setup")
-LINK_PATH = "/shares"  # of a session
 
 
 def find_scope(token_key: str) -> str:
@@ -43,10 +42,6 @@ def check_scope(request: Any, token: Any) -> None:
     if scope == CHAT and request.path_info.startswith(_list_account_paths()):
         raise exceptions.PermissionDenied(
             "The token's scope is chat: it changes nothing that would outlive it."
-        )
-    if scope == CHAT and request.method == "POST" and request.path_info.endswith(LINK_PATH):
-        raise exceptions.PermissionDenied(
-            "The token's scope is chat: it makes no public links, which would outlive it."
         )
 
 

@@ -6,11 +6,13 @@ from typing import Any
 
 from django import template
 from django.conf import settings
+from django.template import Context
 from django.utils import formats
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
+from chatcore.extension import Place, build_page_parts
 from chatcore.providers.connections import choose_effort
 from chatcore.sessions.token_estimate import format_tokens
 from chatcore.web.advice import choose_advice
@@ -28,6 +30,13 @@ def icon(name: str) -> SafeString:
     return format_html(
         '<svg class="icon" aria-hidden="true"><use href="#icon-{}"></use></svg>', name
     )
+
+
+@register.simple_tag(takes_context=True)
+def page_parts(context: Context, place: Place, subject: Any = None) -> SafeString:
+    """Render what apps show at a place of a page."""
+    parts = build_page_parts(place, context["request"], subject)
+    return format_html_join("", "{}", ((part,) for part in parts))
 
 
 @register.filter

@@ -55,8 +55,6 @@ def delete_message(message: Message) -> None:
         recall.forget_messages(recalling_turn_ids, messages)
         sent_requests.forget_texts(session.pk)
         title = _choose_title(session, message, seqs)
-        if title != session.title:
-            session.shares.update(title="")  # those have the former one
         # The later versions of this message become versions of the one that it replaced.
         message.replacements.update(replaces=message.replaces_id)
         Message.objects.filter(pk__in=[row.pk for row in messages]).delete()

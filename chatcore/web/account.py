@@ -28,7 +28,6 @@ from chatcore.rights.models import select_models
 from chatcore.web import mcp_servers, providers, sign_in
 from chatcore.web.chat import use_local_time
 from chatcore.web.chat_list import load_sidebar
-from chatcore.web.copies import shares
 from chatcore.web.forms import DefaultModelForm, LanguageForm, TokenForm
 
 LANGUAGE_COOKIE_SECONDS = 365 * 24 * 3600
@@ -99,7 +98,6 @@ def show_settings(request: HttpRequest) -> HttpResponse:
     """Show tokens, tool servers, model, appearance and language; to operators the providers."""
     context: dict[str, Any] = {
         "tokens": tokens.list_tokens(request.user),
-        "shares": shares.list_links(request),
         "devices": devices.list_devices(request),
         "tool_servers": mcp_servers.list_servers(request),
         "server_form": mcp_servers.build_new_form(request),

@@ -17,7 +17,7 @@ from chatcore.web import (
     sample_chat,
     search,
 )
-from chatcore.web.copies import print_page, shared_page, shares
+from chatcore.web.copies import print_page
 from chatcore.web.installation import views as installation
 from chatcore.web.projects import chats as project_chats
 from chatcore.web.projects import pages as projects
@@ -41,11 +41,6 @@ urlpatterns = [
     path("new/settings/", chat_settings.show_chat_settings, name="new_chat_settings"),
     path("c/<uuid:pk>/settings/", chat_settings.show_chat_settings, name="chat_settings"),
     path("c/<uuid:pk>/print/", print_page.show_print_page, name="print_chat"),
-    path("c/<uuid:pk>/share/", shares.show_share_dialog, name="share_chat"),
-    path("c/<uuid:pk>/share/new/", shares.create_link, name="create_link"),
-    path("shares/<uuid:pk>/revoke/", shares.revoke_link, name="revoke_link"),
-    path("s/<str:token>/", shared_page.show_shared_chat, name="shared_chat"),
-    path("s/<str:token>/files/<uuid:pk>/", shared_page.download_shared_file, name="shared_file"),
     path("imports/<uuid:pk>/", imports.show_import, name="import"),
     path("projects/", projects.show_projects, name="projects"),
     path("projects/new/", projects.create_project, name="create_project"),

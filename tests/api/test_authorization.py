@@ -21,6 +21,7 @@ from knox.models import AuthToken
 from rest_framework.test import APIClient
 
 from chatcore.context import sent_requests
+from chatcore.contrib.sharing.models import Share
 from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
 from chatcore.models import (
     Attachment,
@@ -28,7 +29,6 @@ from chatcore.models import (
     McpServer,
     Message,
     Session,
-    Share,
     StoredResponse,
     Turn,
 )

@@ -35,12 +35,14 @@ WORDS = {
     "backups": r"verify_backup",
     "budgets": r"(?<!token )(?<!context )(?<!context_)\bbudget",
     "mcp_server": r"(?<![\w…])/mcp(?!\w)",
+    "sharing": r"shared? (a |this )?chats?\b|\"share\"|/shares?\b|>\s*share\s*<|public links?",
     "webhooks": r"webhook",
 }
 PATHS = {
     "budgets": "/api/v1/usage",
     "invitations": "/invitation/token/",
     "mcp_server": "/mcp",
+    "sharing": "/api/v1/shares",
     "webhooks": "/api/v1/webhooks",
 }
 

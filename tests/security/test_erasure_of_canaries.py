@@ -18,6 +18,7 @@ from django.utils import timezone
 from chatcore.accounts.tokens import create_token
 from chatcore.contrib.invitations.links import create_invitation
 from chatcore.contrib.invitations.models import Invitation
+from chatcore.contrib.sharing.models import Share
 from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
 from chatcore.files import output_store
 from chatcore.models import (
@@ -32,7 +33,6 @@ from chatcore.models import (
     SentText,
     Session,
     SessionEvent,
-    Share,
     StoredResponse,
     Turn,
 )

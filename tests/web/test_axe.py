@@ -11,8 +11,8 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
+from chatcore.contrib.sharing.links import create_share
 from chatcore.models import Session
-from chatcore.sessions.shares import create_share
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
 from tests.support.browsing import PHONE, store_exchange

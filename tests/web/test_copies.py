@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import Page, expect
 
+from chatcore.contrib.sharing.links import create_share
 from chatcore.models import Message, Session
-from chatcore.sessions.shares import create_share
 from chatcore.sessions.truncation import clean_text
 from tests.support.browsing import store_exchange
 from tests.support.hostile_pages import (

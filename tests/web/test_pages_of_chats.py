@@ -9,8 +9,9 @@ from django.test import Client
 from django.utils import timezone
 
 from chatcore.contrib.holds.models import Hold
-from chatcore.models import Message, Session, Share, Turn
-from chatcore.sessions.shares import MAX_SHARES
+from chatcore.contrib.sharing.links import MAX_SHARES
+from chatcore.contrib.sharing.models import Share
+from chatcore.models import Message, Session, Turn
 from tests.support.rendered_pages import get_html, say, signed_in
 
 __all__ = ["signed_in"]

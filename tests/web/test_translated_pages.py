@@ -7,9 +7,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from chatcore.context.compactor import get_compactor
+from chatcore.contrib.sharing.links import create_share
 from chatcore.models import McpServer, Session
 from chatcore.projects.changes import add_file, create_project
-from chatcore.sessions.shares import create_share
 from chatcore.tools.registry import BUILT_IN_TOOLS
 from tests.support.languages import (
     LANGUAGES,

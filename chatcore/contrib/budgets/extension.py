@@ -33,4 +33,4 @@ class Budgets(Extension):
 
         if place == "settings":
             return [pages.render_month(request)]
-        return pages.render_chat(request, subject)
+        return pages.render_chat(request, subject) if place == "chat_settings" else []

@@ -5,6 +5,7 @@ from uuid import UUID
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from chatcore.transfer.transcript import read_parts, select_current_messages
@@ -27,5 +28,6 @@ def show_print_page(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "summary": session.compacted_summary if boundary is not None else "",
         "shows_tools": True,
         "shows_files": True,
+        "files_at": f"{reverse('home')}api/v1/attachments/",
     }
     return stream_page(request, "chatcore/copies/print.html", context, read_parts(messages), {})

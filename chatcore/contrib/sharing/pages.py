@@ -13,9 +13,9 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
+from chatcore.contrib.sharing import links
+from chatcore.contrib.sharing.models import ShareQuerySet
 from chatcore.models import Session
-from chatcore.models.share import ShareQuerySet
-from chatcore.sessions import shares
 from chatcore.sessions.keeping import Kept
 from chatcore.web.chat import get_own_chat, use_local_time
 
@@ -33,7 +33,7 @@ class ShareForm(forms.Form):
 
 def list_links(request: HttpRequest) -> ShareQuerySet:
     """Return the user's newest links, with their sessions."""
-    return shares.list_shares(request.user.pk).select_related("session")[:MAX_LISTED]
+    return links.list_shares(request.user.pk).select_related("session")[:MAX_LISTED]
 
 
 @login_required
@@ -56,10 +56,10 @@ def create_link(request: HttpRequest, pk: UUID) -> HttpResponse:
     choices = form.cleaned_data
     days = int(choices.pop("days") or 0)
     try:
-        _share, token = shares.create_share(session, **choices, days=days or None)
+        _share, token = links.create_share(session, **choices, days=days or None)
     except Session.DoesNotExist:
         raise Http404 from None
-    except (shares.SharingRefused, Kept) as refusal:
+    except (links.SharingRefused, Kept) as refusal:
         return _render_dialog(request, session, {"refusal": _describe(refusal)})
     return _render_dialog(request, session, {"link": build_link(request, token)})
 
@@ -68,7 +68,7 @@ def create_link(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_POST
 def revoke_link(request: HttpRequest, pk: UUID) -> HttpResponse:
     """End a link; its row leaves the list."""
-    if not shares.revoke_shares(request.user.pk, pk=pk):
+    if not links.revoke_shares(request.user.pk, pk=pk):
         raise Http404
     return HttpResponse()
 
@@ -81,12 +81,12 @@ def build_link(request: HttpRequest, token: str) -> str:
     return request.build_absolute_uri(path)
 
 
-def _describe(refusal: shares.SharingRefused | Kept) -> str:
+def _describe(refusal: links.SharingRefused | Kept) -> str:
     """Return in the user's language why a chat is not shared."""
     if isinstance(refusal, Kept):
         return gettext("Your chats are kept for legal reasons and cannot be shared now.")
-    if isinstance(refusal, shares.TooManyShares):
-        count = number_format(shares.MAX_SHARES, force_grouping=True)
+    if isinstance(refusal, links.TooManyShares):
+        count = number_format(links.MAX_SHARES, force_grouping=True)
         return gettext("There are already %(count)s links, the most. Revoke some.") % {
             "count": count
         }
@@ -97,10 +97,10 @@ def _describe(refusal: shares.SharingRefused | Kept) -> str:
 def _render_dialog(
     request: HttpRequest, session: Session, values: dict[str, Any] | None = None
 ) -> HttpResponse:
-    own_links = shares.list_shares(request.user.pk).filter(session=session)
+    own_links = links.list_shares(request.user.pk).filter(session=session)
     context = {
         "chat": session,
         "links": own_links.select_related("session")[:MAX_LISTED],
-        "is_allowed": shares.is_sharing_allowed(),
+        "is_allowed": links.is_sharing_allowed(),
     }
-    return render(request, "chatcore/copies/_share_dialog.html", context | (values or {}))
+    return render(request, "sharing/_dialog.html", context | (values or {}))

@@ -9,22 +9,24 @@ from django.http import Http404
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.api import idempotency
 from chatcore.api.ownership import get_owned_session
-from chatcore.models import Share
-from chatcore.rest.fields import StrictBooleanField, StrictIntegerField, StrictSerializer
-from chatcore.rest.problems import Problem
-from chatcore.sessions.shares import (
+from chatcore.contrib.sharing.links import (
     MAX_DAYS,
     SharingRefused,
     create_share,
     list_shares,
     revoke_shares,
 )
+from chatcore.contrib.sharing.models import Share
+from chatcore.rest.fields import StrictBooleanField, StrictIntegerField, StrictSerializer
+from chatcore.rest.problems import Problem
+from chatcore.rest.scopes import CHAT, get_scope
 
 
 class NewShareSerializer(StrictSerializer):
@@ -117,6 +119,10 @@ class SessionShareListView(GenericAPIView[Share]):
     @idempotency.repeatable()
     def post(self, request: Request, session_id: UUID) -> Response:
         """Make a link under which anybody reads the session as it is now, and nothing later."""
+        if get_scope(request) == CHAT:
+            raise PermissionDenied(
+                "The token's scope is chat: it makes no public links, which would outlive it."
+            )
         session = get_owned_session(request, session_id)
         serializer = NewShareSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)

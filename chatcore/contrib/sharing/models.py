@@ -8,8 +8,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from chatcore.extension import exclude_kept
-from chatcore.models.message import Message, MessageQuerySet
-from chatcore.models.session import Session
+from chatcore.models import Message, Session
+from chatcore.models.message import MessageQuerySet
 
 
 class ShareQuerySet(models.QuerySet["Share"]):
@@ -55,6 +55,7 @@ class Share(models.Model):
     objects = ShareQuerySet.as_manager()
 
     class Meta:
+        db_table = "chatcore_share"
         ordering = ["-created_at", "-id"]
 
     def __str__(self) -> str:

@@ -7,13 +7,15 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils.http import content_disposition_header
 from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
+from chatcore.contrib.sharing.links import find_share
+from chatcore.contrib.sharing.models import Share
 from chatcore.files import output_store
-from chatcore.models import Attachment, Share
-from chatcore.sessions.shares import find_share
+from chatcore.models import Attachment
 from chatcore.transfer.transcript import read_parts
 from chatcore.web.copies.pages import stream_page
 
@@ -39,12 +41,12 @@ def show_shared_chat(request: HttpRequest, token: str) -> HttpResponseBase:
     """Show the messages of a snapshot. Nobody has to sign in."""
     share = find_share(token)
     if share is None:
-        page = render_to_string("chatcore/copies/share_over.html", request=request)
+        page = render_to_string("sharing/over.html", request=request)
         return HttpResponse(page, status=404, headers=PRIVATE_HEADERS)
     context = {
         "session": share.session,
         "share": share,
-        "token": token,
+        "files_at": f"{reverse('shared_chat', args=[token])}files/",
         "asker": gettext("Question"),
         # A title that has changed since may tell of later messages; a former one of deleted ones.
         "title": share.title if share.title == share.session.title else gettext("Shared chat"),
@@ -52,7 +54,7 @@ def show_shared_chat(request: HttpRequest, token: str) -> HttpResponseBase:
         "shows_files": share.with_files,
     }
     parts = chain.from_iterable(map(read_parts, share.select_messages()))
-    return stream_page(request, "chatcore/copies/shared.html", context, parts, PRIVATE_HEADERS)
+    return stream_page(request, "sharing/chat.html", context, parts, PRIVATE_HEADERS)
 
 
 @require_safe

@@ -7,11 +7,12 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
 from chatcore.accounts import audit
-from chatcore.models import Message, Session, Share
-from chatcore.models.share import ShareQuerySet
+from chatcore.contrib.sharing.models import Share, ShareQuerySet
+from chatcore.models import Message, Session
 from chatcore.sessions.keeping import refuse_if_kept
 from chatcore.transfer.transcript import list_spans, select_current_messages
 
@@ -84,6 +85,11 @@ def revoke_shares(owner: Any, **which: Any) -> int:
                 detail=str(row.pk),
             )
     return len(rows)
+
+
+def forget_titles(session: Session, **_: Any) -> None:
+    """Forget former titles of a session, which may quote a message that is being deleted."""
+    Share.objects.filter(session=session).exclude(title=F("session__title")).update(title="")
 
 
 def list_shares(owner: Any) -> ShareQuerySet:

@@ -11,8 +11,9 @@ from rest_framework.test import APIClient
 
 from chatcore.contrib.audit.models import AuditEntry
 from chatcore.contrib.holds.models import Hold
+from chatcore.contrib.sharing.models import Share
 from chatcore.files import intake
-from chatcore.models import Attachment, Message, Session, Share
+from chatcore.models import Attachment, Message, Session
 from chatcore.sessions.deletion import delete_session
 from chatcore.turns.deletion import delete_message
 from tests.conftest import Live

@@ -1,1 +1,0 @@
-"""Links to chats over REST."""

@@ -1,0 +1,1 @@
+"""Links under which anybody reads a chat as it was, without signing in."""
