@@ -297,7 +297,7 @@ def _load_secret(
             # Another machine would make another one, and could not read what this one stores.
             raise ImproperlyConfigured(
                 f"{name} must be set with PostgreSQL, to the same value on each machine"
-                " (README.md, Settings)."
+                " (docs/settings.md)."
             )
         return secret_files.load_secret(path, create_secret)
     except OSError as error:

@@ -9,6 +9,7 @@ from django.db import connection
 
 from tests.contract import facts
 
+ROOT = Path(__file__).resolve().parents[2]
 EXPECTED = Path(__file__).parent / "expected"
 WRITES = os.environ.get("CHATCORE_CONTRACT") == "write"
 
@@ -34,6 +35,12 @@ def test_a_public_list_is_what_its_file_says(
     name: str, list_lines: Callable[[], Iterable[str]]
 ) -> None:
     compare(name, list_lines())
+
+
+def test_the_settings_page_tells_of_every_variable() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text()
+    names = [line.split()[0] for line in facts.list_environment_variables()]
+    assert [name for name in names if name.startswith("CHATCORE_") and name not in page] == []
 
 
 @pytest.mark.heavy

@@ -90,8 +90,7 @@ def test_a_database_of_many_machines_starts_with_no_secret_of_one(
     output, errors = process.communicate(timeout=60)
     assert (process.returncode, output) == (1, "")
     assert errors.strip().endswith(
-        f"{name} must be set with PostgreSQL, to the same value on each machine"
-        " (README.md, Settings)."
+        f"{name} must be set with PostgreSQL, to the same value on each machine (docs/settings.md)."
     )
     assert [path for path in tmp_path.iterdir() if path.is_file()] == []
 
