@@ -22,7 +22,6 @@ from chatcore.web import message_pages, timeline
 from chatcore.web.chat_list import load_chat_list, load_sidebar
 from chatcore.web.context_state import describe_context
 from chatcore.web.projects.lists import choose_project, describe_project
-from chatcore.web.sample_chat import can_show_sample
 from chatcore.web.titles.writing import writes_titles
 
 R = TypeVar("R", bound=HttpResponseBase)
@@ -72,7 +71,6 @@ def show_new_chat(request: HttpRequest) -> HttpResponse:
         "chosen_model": default_model,
         "of_project": describe_project(choose_project(request), default_model),
         "writes_titles": writes_titles(),
-        "offers_sample": can_show_sample(request.user.pk, default_model),
         "local": local_model_state(),
     }
     return render(request, "chatcore/chat.html", context)

@@ -1,65 +1,48 @@
-"""A sample conversation that is about to be summarized, so that anyone meets a summary early."""
+"""A sample conversation with its summary, so that anyone meets one at once and needs no model."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from chatcore.context.compactor import get_compactor
-from chatcore.models import Session
+from chatcore.context import revisions
+from chatcore.models import ContextRevision, Session
 from chatcore.rights.models import select_models
-from chatcore.rights.policies import accepts_policy
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.transfer.importer import import_messages
 from models_registry.models import AiModel
-
-# This policy keeps a number of messages, so it works in a window of any size. Those that keep a
-# share of the window would keep the whole sample.
-POLICY = "lota"
-# Of what the sample takes now. The answer to the next message is then over the threshold, also if
-# the provider counts fewer tokens than we estimate.
-THRESHOLD_SHARE = 0.9
 
 
 @login_required
 @require_POST
 def create_sample_chat(request: HttpRequest) -> HttpResponse:
-    """Store the sample and open it; without a model that can summarize it, open a new chat."""
-    model = select_models(request.user.pk).find_default()
-    if model is None or not can_show_sample(request.user.pk, model):
-        return redirect("new_chat")
-    return redirect("chat", store_sample_chat(request.user, model).pk)
+    """Store the sample and open it."""
+    session = store_sample_chat(request.user, select_models(request.user.pk).find_default())
+    return redirect(f"{reverse('chat', args=[session.pk])}?sample=1")
 
 
-def can_show_sample(user_id: Any, model: AiModel | None) -> bool:
-    """Return whether a chat of the user with this model can be summarized by itself."""
-    if model is None or not model.context_window_size:
-        return False
-    return accepts_policy(user_id, POLICY)
-
-
-def store_sample_chat(user: Any, model: AiModel) -> Session:
-    """Store a chat whose next answer takes it over its threshold. `can_show_sample` must hold."""
-    assert model.context_window_size is not None
+def store_sample_chat(user: Any, model: AiModel | None) -> Session:
+    """Store the chat, and the two summaries that were written of it one after the other."""
     with transaction.atomic():
         session = Session.objects.create(
-            owner_id=user.pk,
-            model=model,
-            title=_("A sample: the summer party"),
-            policy=POLICY,
-            tools=[],
+            owner_id=user.pk, model=model, title=_("A sample: the summer party"), tools=[]
         )
         import_messages(session, _build_messages())
-    session.refresh_from_db()
-    tokens = get_compactor().estimate_tokens(session)
-    session.compact_threshold = round(
-        min(0.8, max(0.0005, THRESHOLD_SHARE * tokens / model.context_window_size)), 6
-    )
-    session.save(update_fields=["compact_threshold"])
+        for version, (boundary_seq, summary) in enumerate(_list_summaries()):
+            revisions.install_revision(
+                session.pk,
+                base_version=version,
+                summary=summary,
+                boundary_seq=boundary_seq,
+                source_seqs=range(1, boundary_seq),
+                source=ContextRevision.Source.COMPACTION,
+            )
     archive_surplus_sessions(session)
     return session
 
@@ -69,6 +52,35 @@ def _build_messages() -> list[dict[str, str]]:
         {"role": ("user", "assistant")[number % 2], "content": words}
         for number, words in enumerate(_list_words())
     ]
+
+
+def _list_summaries() -> Sequence[tuple[int, str]]:
+    """Return each summary with the first message that it leaves as it is.
+
+    The second one has forgotten the day, so that its card has something to say.
+    """
+    first_goal = _(
+        "## Goal\n\nPlan the summer party on Saturday, 18 July: 24 people, in the garden of a"
+        " sister, 480 euros for everything."
+    )
+    goal = _(
+        "## Goal\n\nPlan the summer party: 24 people, in the garden of the sister Clara, 480 euros"
+        " for everything."
+    )
+    food = _(
+        "## Settled\n\n- Five are vegetarian; Jonas is allergic to nuts.\n- A buffet for about 260"
+        " euros: two salads, vegetable lasagne, bread with dips, grilled chicken, a cake without"
+        " nuts."
+    )
+    drinks = _(
+        "- Clara bakes the cake.\n- Tom brings the drinks with his van: 120 euros, and 25 euros for"
+        " ice."
+    )
+    rest = _(
+        "## Open\n\n- Seats: there are 12 chairs; the town hall lends sets of a table and two"
+        " benches, 10 euros each, until the end of June.\n- Shade: two large umbrellas."
+    )
+    return ((5, f"{first_goal}\n\n{food}"), (9, f"{goal}\n\n{food}\n{drinks}\n\n{rest}"))
 
 
 def _list_words() -> list[str]:
@@ -111,5 +123,12 @@ def _list_words() -> list[str]:
             " day too. Ask him whether he can come before the drinks. For rain, decide on Thursday:"
             " if the forecast is worse than 60 %, move the buffet into Clara's garage, which needs"
             " an hour to clear."
+        ),
+        _("What is still missing, and what did we reserve?"),
+        _(
+            "Reserved are three sets of a table and two benches: number R-2291, to be picked up on"
+            " Friday at 16:00. Still missing are the two umbrellas for shade, and Tom's word that"
+            " his van is free on Friday. Of the 480 euros, 435 are planned: 260 for food, 120 for"
+            " drinks, 25 for ice and 30 for the sets."
         ),
     ]

@@ -349,9 +349,8 @@ def test_every_room_asks_for_rights_when_it_looks_up_a_model_or_a_policy() -> No
         if lookups.search(path.read_text())
     }
     assert {name for name in found if not name.startswith(tuple(allowed))} == {
-        # Their accepts_policy is that of rights.
+        # Its accepts_policy is that of rights.
         "chatcore/api/serializers/sessions.py",
-        "chatcore/web/sample_chat.py",
     }
 
 

@@ -7,11 +7,9 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from chatcore.models import Session
-from compaction.models import CompactionRun
 from models_registry.models import AiModel
+from tests.conftest import Live
 from tests.support.browsing import send_message, wait_until
-from tests.support.compaction_sessions import summarize_or_chat
-from tests.support.page_compactions import execute_run
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -45,7 +43,7 @@ def test_a_first_message_that_is_refused_leaves_no_chat_and_keeps_its_words(
     program = tmp_path / "game.exe"
     program.write_bytes(bytes(range(256)) * 8)
     page.goto("/new/")
-    page.locator("input[type=file][multiple]").set_input_files(program)
+    page.locator(".composer input[type=file]").set_input_files(program)
     send_message(page, "Look at this")
     expect(page.locator(".chip[data-failed]")).to_be_visible()
     expect(page.get_by_label("Your message")).to_have_value("Look at this")
@@ -93,23 +91,31 @@ def test_a_message_that_waits_offline_has_its_icons(page: Page, session: Session
         assert icon.evaluate("svg => svg.getBBox().width > 0")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("window", [4096, pytest.param(200_000, marks=pytest.mark.slow)])
-def test_the_sample_is_summarized_after_the_next_message(
-    page: Page, model: AiModel, scripted: ScriptedModel, window: int
-) -> None:
-    AiModel.objects.update(context_window_size=window)
-    scripted.default = summarize_or_chat()
+def test_the_sample_shows_how_it_remembers_without_a_model(page: Page, live: Live) -> None:
     page.goto("/new/")
     page.get_by_role("button", name="See how it remembers").click()
-    expect(page.locator(".message")).to_have_count(10)
-    expect(page.locator(".card")).to_have_count(0)
-    send_message(page, "What did we forget?")
-    expect(page.locator(".answer").last).to_have_attribute("data-status", "complete")
-    wait_until(page, lambda: CompactionRun.objects.exists())
-    execute_run(CompactionRun.objects.get())
-    expect(page.locator(".card")).to_be_visible()
-    expect(page.locator(".message[data-compacted]")).not_to_have_count(0)
+    expect(page.locator(".message")).to_have_count(12)
+    expect(page.locator(".message[data-compacted]")).to_have_count(8)
+    expect(page.locator(".answer").last).to_contain_text("number R-2291")
+    page.get_by_role("button", name="Show the summary").click()
+    card = page.locator(".card:not([data-superseded])")
+    expect(card.locator(".card-count")).to_have_text("8 messages")
+    expect(card.locator(".card-missing")).to_contain_text("on Saturday, 18 July.")
+    card.get_by_role("tab", name="Changes").click()
+    expect(card.locator("[data-view=changes]")).to_contain_text("Clara bakes the cake")
+    card.get_by_role("button", name="Undo").click()
+    expect(page.locator(".message[data-compacted]")).to_have_count(4)
+    page.get_by_role("button", name="What is our plan for rain").click()
+    expect(page.get_by_label("Your message")).to_have_value(re.compile("^What is our plan"))
+
+
+def test_the_meter_of_the_sample_has_its_normal_color(page: Page, model: AiModel) -> None:
+    page.goto("/new/")
+    page.get_by_role("button", name="See how it remembers").click()
+    expect(page.locator("context-meter")).to_have_attribute("data-level", "ok")
+    expect(page.locator(".meter-used")).to_have_text("nearly empty")
+    page.get_by_role("button", name="Show what the model reads now").click()
+    expect(page.get_by_role("dialog", name="What the model sees now")).to_contain_text("R-2291")
 
 
 @pytest.mark.slow

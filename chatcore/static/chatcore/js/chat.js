@@ -85,6 +85,7 @@ class ChatStream extends HTMLElement {
     this.addEventListener("click", ({ target }) => {
       const example = target.closest("[data-example]");
       if (example) this.composer.setText(example.textContent.trim());
+      if (target.closest("[data-opens-summary]")) this.cards.openCurrent();
     });
     this.meter.addEventListener("redo", () => tryToMove(this, "redo"));
     if (this.session) this.#followSession(Number(this.dataset.follow));
@@ -315,6 +316,7 @@ class ChatStream extends HTMLElement {
 
   onTurnStarted() {
     this.querySelector(".welcome, .onboarding")?.setAttribute("hidden", "");
+    this.querySelector(".sample-questions")?.remove();
     this.generating = true;
     this.#showSwitch("");
     this.longChatNote.hide();

@@ -136,7 +136,7 @@ export class SummaryCards {
     const boundary = this.#sessionData.compact_boundary_seq ?? 0;
     const applied = this.#runs.filter((run) => (run.boundary_after ?? 0) <= boundary);
     if (boundary > 1 && !applied.some((run) => run.boundary_after === boundary))
-      applied.unshift({ ...NO_RUN, boundary_after: boundary });
+      applied.unshift({ ...NO_RUN, boundary_after: boundary, messages_compacted: boundary - 1 });
     const cards = new Map();
     for (const run of applied) {
       const seq = getBoundarySeq(run);
