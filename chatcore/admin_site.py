@@ -60,7 +60,6 @@ SIDEBAR: dict[str, dict[str, str]] = {
     "people": {
         "auth.user": "person",
         "auth.group": "group",
-        "chatcore.grouprights": "rule",
         "account": "",
         "socialaccount": "",
         "mfa": "",

@@ -17,9 +17,7 @@ class Chatcore(AppConfig):
     def ready(self) -> None:
         """Register what others ask for."""
         from chatcore import checks  # noqa: F401
-        from chatcore.provisioning import registry
 
-        registry.register("chatcore.rights.provisioned_groups.Groups")
         start_error_reports(settings.SENTRY_DSN)
         if settings.TRACES != "off":
             start_traces(has_contents=settings.TRACES == "contents")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from chatcore.accounts.audit import Act
     from chatcore.events.types import Event
+    from chatcore.rights.names import Kind
     from chatcore.spending.calls import CallEnd, Reservation
 
 Card = dict[str, Any]
@@ -53,6 +54,7 @@ OPTIONAL_APPS = (
     OptionalApp("holds", tables=("chatcore_hold",)),
     OptionalApp("budgets", tables=("chatcore_budget", "chatcore_usagesum")),
     OptionalApp("backups"),
+    OptionalApp("group_rights", tables=("chatcore_grouprights",)),
     OptionalApp(
         "invitations",
         tables=("chatcore_invitation_groups", "chatcore_invitation"),
@@ -85,11 +87,21 @@ class Extension:
 
     # Paths of REST that a token of the scope "chat" may not use.
     account_paths: tuple[str, ...] = ()
+    # A condition of SQL that is true where it may limit anybody's tools: each measurement of a
+    # context asks it (chatcore/statements.py).
+    tool_limits_sql: str = ""
     # Dotted paths of what it stores beside a session (chatcore.transfer.sections.SessionSection).
     session_sections: tuple[str, ...] = ()
 
     def select_kept_owners(self) -> "QuerySet[Any, Any] | None":
         """Select the keys of the users of whom nothing may be deleted or overwritten."""
+        return None
+
+    def limit_names(self, user_ids: Any, kind: "Kind") -> frozenset[str] | None:
+        """Return the only names of a kind that a user may use; None for all of them.
+
+        `user_ids` has the user's key: a list, or a query. A name may end with `*`, for any rest.
+        """
         return None
 
     def list_keepers(self, user_ids: Sequence[Any]) -> list[str]:

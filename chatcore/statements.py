@@ -11,12 +11,14 @@ tests/compaction/test_queries.py compare both. Search runs statements of its own
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
 
+from chatcore.extension import get_extensions
 from chatcore.models import CHAT_COLUMNS, Session
 
 _SESSIONS = Session._meta.db_table
@@ -132,8 +134,7 @@ _SESSION_SQL = f"""
             AS has_attachments,
         EXISTS (SELECT 1 FROM chatcore_attachment file
             WHERE file.session_id = session.id AND file.kind = 'output') AS has_outputs,
-        EXISTS (SELECT 1 FROM chatcore_grouprights rights WHERE rights.limits_tools)
-            AS has_tool_limits,
+        {{tool_limits}} AS has_tool_limits,
         (SELECT turn.tools FROM chatcore_turn turn
             WHERE turn.session_id = session.id AND turn.status IN ('running', 'waiting')
             LIMIT 1) AS turn_tools,
@@ -274,7 +275,13 @@ def load_measured_row(session_id: UUID) -> dict[str, Any] | None:
 
     None if the session is deleted.
     """
-    return _fetch_row(_SESSION_SQL, [adapt_uuid(session_id)], _SESSION_CONVERTERS)
+    return _fetch_row(_build_session_sql(), [adapt_uuid(session_id)], _SESSION_CONVERTERS)
+
+
+@cache
+def _build_session_sql() -> str:
+    conditions = [each.tool_limits_sql for each in get_extensions() if each.tool_limits_sql]
+    return _SESSION_SQL.format(tool_limits=" OR ".join(conditions) or "FALSE")
 
 
 def fetch_rows(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:

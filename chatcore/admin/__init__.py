@@ -6,7 +6,6 @@ Django's autodiscovery imports this package, and each module registers its pages
 from chatcore.admin import (  # noqa: F401
     accounts,
     context_revisions,
-    group_rights,
     language_models,
     mcp_servers,
     messages,

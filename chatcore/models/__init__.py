@@ -3,7 +3,6 @@
 from chatcore.models.attachment import Attachment
 from chatcore.models.context import ContextEdit, ContextRevision
 from chatcore.models.event import SessionEvent
-from chatcore.models.group_rights import GroupRights
 from chatcore.models.idempotency_key import IdempotencyKey
 from chatcore.models.imports import (
     Import,
@@ -37,7 +36,6 @@ __all__ = [
     "Attachment",
     "ContextEdit",
     "ContextRevision",
-    "GroupRights",
     "IdempotencyKey",
     "Import",
     "ImportFile",

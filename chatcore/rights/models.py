@@ -21,14 +21,13 @@ def select_models(user_id: Any) -> AiModelQuerySet:
 
     To the user no other model exists.
     """
-    patterns = list_allowed(user_id, Kind.MODEL).patterns
     models: AiModelQuerySet = AiModel.objects.all()
-    if patterns is None:
-        return models
-    is_allowed = Q(pk__in=[])
-    for pattern in patterns:
-        is_allowed |= _match_pattern(pattern)
-    return models.filter(is_allowed)
+    for patterns in list_allowed(user_id, Kind.MODEL).limits:
+        is_allowed = Q(pk__in=[])
+        for pattern in patterns:
+            is_allowed |= _match_pattern(pattern)
+        models = models.filter(is_allowed)
+    return models
 
 
 def has_usable_models() -> bool:

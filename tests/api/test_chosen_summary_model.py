@@ -8,7 +8,8 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from rest_framework.test import APIClient
 
-from chatcore.models import GroupRights, Session
+from chatcore.contrib.group_rights.models import GroupRights
+from chatcore.models import Session
 from compaction.models import CompactionRun
 from models_registry.models import AiModel, Provider
 from tests.support.compaction_sessions import SUMMARY, list_event_data, list_summary_calls

@@ -17,12 +17,12 @@ from django.utils import timezone
 
 from chatcore.contrib.audit.models import AuditEntry
 from chatcore.contrib.budgets.models import Budget, UsageSum
+from chatcore.contrib.group_rights.models import GroupRights
 from chatcore.contrib.holds.models import Hold
 from chatcore.contrib.invitations.models import Invitation
 from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
 from chatcore.models import (
     ContextRevision,
-    GroupRights,
     McpServer,
     Message,
     Session,

@@ -14,7 +14,8 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from chatcore.contrib.audit.models import AuditEntry
-from chatcore.models import GroupRights, Session, SetupEntry
+from chatcore.contrib.group_rights.models import GroupRights
+from chatcore.models import Session, SetupEntry
 from chatcore.provisioning.documents import apply_setup_file
 from chatcore.provisioning.sections import SetupRefused
 from compaction.models import CompactionPolicy
@@ -194,7 +195,7 @@ def test_the_admin_shows_what_the_file_sets_and_changes_none_of_it(
         ("models_registry_provider", Provider.objects.get(name="vllm")),
         ("models_registry_aimodel", AiModel.objects.get(name="Qwen/Qwen3-32B")),
         ("compaction_compactionpolicy", CompactionPolicy.objects.get()),
-        ("chatcore_grouprights", GroupRights.objects.get()),
+        ("group_rights_grouprights", GroupRights.objects.get()),
     ]
     for page, row in rows:
         address = reverse(f"admin:{page}_change", args=[row.pk])

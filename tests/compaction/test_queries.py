@@ -8,11 +8,11 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from chatcore import statements
+from chatcore.contrib.group_rights.models import GroupRights
 from chatcore.models import (
     Attachment,
     ContextEdit,
     ContextRevision,
-    GroupRights,
     Message,
     Project,
     Session,

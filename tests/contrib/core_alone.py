@@ -29,6 +29,7 @@ from tests.support.scripted_wire import Reply
 pytestmark = pytest.mark.django_db(transaction=True)
 # What nobody reads where the app is absent.
 WORDS = {
+    "group_rights": r"rights of (a )?groups?\b|group_?rights",
     "holds": r"legal hold",
     "invitations": r"(?<!late )invit",
     "audit": r"audit (log|entr)",

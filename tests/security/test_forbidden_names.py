@@ -7,7 +7,8 @@ import pytest
 from django.contrib.auth.models import Group, User
 from rest_framework.test import APIClient
 
-from chatcore.models import GroupRights, Session
+from chatcore.contrib.group_rights.models import GroupRights
+from chatcore.models import Session
 from models_registry.models import AiModel
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib.auth.models import Group
 
-from chatcore.models import GroupRights
+from chatcore.contrib.group_rights.models import GroupRights
 from chatcore.provisioning.sections import Author, Section, SetupRefused
 
 KINDS = {"models": "model", "policies": "policy", "tools": "tool"}
@@ -16,7 +16,11 @@ class Groups(Section):
 
     name = "groups"
     model = GroupRights
-    permissions = ("auth.add_group", "chatcore.add_grouprights", "chatcore.change_grouprights")
+    permissions = (
+        "auth.add_group",
+        "group_rights.add_grouprights",
+        "group_rights.change_grouprights",
+    )
     fields = tuple(KINDS)
 
     def find_row(self, name: str) -> GroupRights:

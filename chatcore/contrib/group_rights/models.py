@@ -34,6 +34,7 @@ class GroupRights(models.Model):
     )
 
     class Meta:
+        db_table = "chatcore_grouprights"
         verbose_name = "rights of a group"
         verbose_name_plural = "rights of groups"
 

@@ -10,7 +10,8 @@ from django.db.models import JSONField
 
 from chatcore.admin.setup_file import SetupFileAdmin
 from chatcore.context.compactor import get_compactor
-from chatcore.models import GroupRights, McpServer
+from chatcore.contrib.group_rights.models import GroupRights
+from chatcore.models import McpServer
 from chatcore.rights.names import WILDCARD
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp import catalog
@@ -61,6 +62,7 @@ class GroupRightsForm(forms.ModelForm):
 class GroupRightsAdmin(SetupFileAdmin):
     """What members of groups may use; where a switch is off, the group says nothing about it."""
 
+    sidebar = ("people", "rule")
     form = GroupRightsForm
     setup_section = "groups"
     list_display = ("group", "limits_models", "limits_policies", "limits_tools")

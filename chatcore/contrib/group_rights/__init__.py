@@ -1,0 +1,1 @@
+"""What members of groups may use: language models, compaction policies and tools."""
