@@ -66,6 +66,7 @@ OPTIONAL_APPS = (
     ),
     OptionalApp("mcp_server"),
     OptionalApp("sharing", tables=("chatcore_share",)),
+    OptionalApp("prompts", tables=("prompts_prompt",)),
     OptionalApp("webhooks", tables=("chatcore_webhookdelivery", "chatcore_webhook")),
 )
 

@@ -21,6 +21,7 @@ from knox.models import AuthToken
 from rest_framework.test import APIClient
 
 from chatcore.context import sent_requests
+from chatcore.contrib.prompts.models import Prompt
 from chatcore.contrib.sharing.models import Share
 from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
 from chatcore.models import (
@@ -142,6 +143,7 @@ def owned_rows(user: User) -> OwnedRows:
     hook = Webhook.objects.create(owner=user, url="https://example.com/alice", secret="x")
     WebhookDelivery.objects.create(webhook=hook, event="turn.completed", payload={"text": SECRET})
     server = McpServer.objects.create(owner=user, name="alice", url="http://127.0.0.1/mcp")
+    prompt = Prompt.objects.create(owner=user, name="alice", text=SECRET)
     share = Share.objects.create(owner=user, session=session, title=SECRET, digest="x", last_seq=4)
     project = create_project(user, {"name": SECRET, "instructions": SECRET, "rules": [SECRET]})
     project_file = add_file(project, name=SECRET, data=SECRET.encode())
@@ -167,6 +169,7 @@ def owned_rows(user: User) -> OwnedRows:
         "<uuid:share_id>": [share.pk, uuid4()],
         CALL: [1, 2, 10**30],
         HOOK: [hook.pk, uuid4()],
+        "<uuid:prompt_id>": [prompt.pk, uuid4()],
         "<str:token_id>": [row.token_key, "0" * 15, "%00"],
         "<path:name>": ["no-such-model"],
         "<slug:name>": ["no-such-provider"],

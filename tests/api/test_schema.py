@@ -75,6 +75,8 @@ CONTRACT = {
     "/tokens": "get post delete",
     "/tokens/{token_id}": "delete",
     "/usage": "get",
+    "/prompts": "get post",
+    "/prompts/{prompt_id}": "get patch delete",
     "/webhooks": "get post",
     "/webhooks/{webhook_id}": "get patch delete",
     "/webhooks/{webhook_id}/deliveries": "get",

@@ -37,6 +37,7 @@ WORDS = {
     "budgets": r"(?<!token )(?<!context )(?<!context_)\bbudget",
     "mcp_server": r"(?<![\w…])/mcp(?!\w)",
     "sharing": r"shared? (a |this )?chats?\b|\"share\"|/shares?\b|>\s*share\s*<|public links?",
+    "prompts": r"(?<!-)\bprompts\b(?! library)",
     "webhooks": r"webhook",
 }
 PATHS = {
@@ -44,6 +45,7 @@ PATHS = {
     "invitations": "/invitation/token/",
     "mcp_server": "/mcp",
     "sharing": "/api/v1/shares",
+    "prompts": "/api/v1/prompts",
     "webhooks": "/api/v1/webhooks",
 }
 

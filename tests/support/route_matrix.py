@@ -100,6 +100,8 @@ MATRIX: dict[str, dict[str, Any]] = {
     "api/v1/usage": {"GET": None},
     "api/v1/tokens": {"GET": None, "POST": {}, "DELETE": None},
     "api/v1/tokens/<str:token_id>": {"DELETE": None},
+    "api/v1/prompts": {"GET": None, "POST": {"name": "mine", "text": "Mine."}},
+    "api/v1/prompts/<uuid:prompt_id>": {"GET": None, "PATCH": {"name": "mine"}, "DELETE": None},
     "api/v1/webhooks": {"GET": None, "POST": {"url": "https://example.com/"}},
     f"api/v1/webhooks/{HOOK}": {"GET": None, "PATCH": {"is_active": False}, "DELETE": None},
     f"api/v1/webhooks/{HOOK}/deliveries": {"GET": None},

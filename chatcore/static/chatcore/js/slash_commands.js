@@ -1,5 +1,5 @@
-// Complete and run slash commands in the composer. An unknown command is sent as text after a
-// warning.
+// Complete and run slash commands in the composer, and put prompts of one's own into it. An unknown
+// command is sent as text after a warning.
 
 import { callApi } from "./api.js";
 import { isInputMethodKey, isSendKey } from "./keyboard.js";
@@ -7,11 +7,13 @@ import { buildPath } from "./paths.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
 
-const COMMAND = /^\/([a-z]+)(?:\s+([\s\S]*))?$/;
-const NAMES_A_COMMAND = /^\/[a-z]*$/;
+const COMMAND = /^\/([\p{L}\p{N}_-]+)(?:\s+([\s\S]*))?$/u;
+const NAMES_A_COMMAND = /^\/[\p{L}\p{N}_-]*$/u;
+const MAX_SHOWN_CHARACTERS = 80; // of a prompt, in the list of completions
 const NAMES_A_MODEL = /^\/model\s+(\S*)$/;
 
 export class SlashCommands {
+  #prompts = null; // those of the person, loaded when the first command begins
   #unknownCommand = ""; // the unknown command that the user was warned about
 
   constructor(chat) {
@@ -46,6 +48,7 @@ export class SlashCommands {
 
   #showCompletions() {
     const text = this.field.value;
+    if (text.startsWith("/")) this.#loadPrompts();
     const options = NAMES_A_COMMAND.test(text)
       ? this.#matchCommands(text)
       : NAMES_A_MODEL.test(text)
@@ -61,7 +64,37 @@ export class SlashCommands {
   #matchCommands(text) {
     return this.chat.timeline
       .cloneTemplate("slash-commands")
-      .filter((option) => option.dataset.value.startsWith(text));
+      .concat(this.#usablePrompts.map((prompt) => this.#createPromptOption(prompt)))
+      .filter((option) => option.dataset.value.startsWith(text.toLowerCase()));
+  }
+
+  // The list of completions is shown again when the prompts have come.
+  async #loadPrompts() {
+    if (this.#prompts || !("prompts" in this.list.dataset)) return;
+    this.#prompts = [];
+    try {
+      this.#prompts = (await callApi("GET", "prompts?limit=100")).results;
+    } catch (problem) {
+      this.#prompts = null; // the next command tries again
+      return console.warn(problem);
+    }
+    if (this.#prompts.length && document.activeElement === this.field) this.#showCompletions();
+  }
+
+  // Those of all chats, and those of the project that this chat is in.
+  get #usablePrompts() {
+    const project = document.getElementById("chat-project").dataset.project;
+    return (this.#prompts ?? []).filter((prompt) => [null, project].includes(prompt.project));
+  }
+
+  #createPromptOption({ name, text }) {
+    const [option] = this.chat.timeline.cloneTemplate("slash-commands");
+    delete option.dataset.takes;
+    option.dataset.value = `/${name}`;
+    option.querySelector(".slash-name").textContent = `/${name}`;
+    option.querySelector(".slash-argument").textContent = "";
+    option.querySelector(".slash-words").textContent = text.slice(0, MAX_SHOWN_CHARACTERS);
+    return option;
   }
 
   #matchModels(part) {
@@ -133,6 +166,11 @@ export class SlashCommands {
     const text = this.field.value.trim();
     const [, name, argument = ""] = COMMAND.exec(text) ?? [];
     if (!name || text === this.#unknownCommand) return false;
+    const prompt = this.#usablePrompts.find((each) => each.name === name.toLowerCase());
+    if (prompt && !Object.hasOwn(COMMANDS, name)) {
+      this.#setText([prompt.text, argument].filter(Boolean).join("\n\n"));
+      return true;
+    }
     if (!Object.hasOwn(COMMANDS, name)) {
       this.#unknownCommand = text;
       showSnackbar(getText("noCommand", { name }));

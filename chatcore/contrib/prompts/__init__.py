@@ -1,0 +1,1 @@
+"""Prompts of one's own: texts that `/name` puts into the composer."""

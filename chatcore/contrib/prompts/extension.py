@@ -1,0 +1,17 @@
+"""Show prompts in the settings."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+
+from chatcore.extension import Extension, Place
+
+
+class Prompts(Extension):
+    def build_page_parts(
+        self, place: Place, request: HttpRequest, subject: Any
+    ) -> list[SafeString]:
+        from chatcore.contrib.prompts import pages
+
+        return [pages.render_prompts(request)] if place == "settings" else []
