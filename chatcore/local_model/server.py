@@ -60,11 +60,12 @@ def serve_model() -> None:
         hub_url=options["HUB"],
         print_line=_print_line,
     )
-    _print_line(f"Loading {model_weights.name} …")
+    name = path.stem if options["PATH"] else model_weights.name
+    _print_line(f"Loading {name} …")
     api_key = options["API_KEY"] or secrets.token_urlsafe(32)
     server = start_server(
         path,
-        name=model_weights.name,
+        name=name,
         window=options["WINDOW"],
         host=options["HOST"],
         port=options["PORT"] or find_free_port(),

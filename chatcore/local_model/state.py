@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from django.conf import settings
 
-from chatcore.local_model.weights import WEIGHTS_BY_SIZE, Weights
+from chatcore.local_model.weights import WEIGHTS_BY_SIZE, Weights, find_own_file
 
 FRESH_SECONDS = 90.0  # a download that has written nothing for longer has stopped
 
@@ -32,9 +32,11 @@ def load_local_model_state() -> LocalModelState:
     options: dict[str, Any] = settings.LOCAL_MODEL
     weights = WEIGHTS_BY_SIZE[options["SIZE"]]
     if options["PATH"]:
-        candidates = [Path(options["PATH"])]
-    else:
-        candidates = [folder / weights.file_name for folder in options["FOLDERS"]]
+        own_file = find_own_file(options["PATH"], options["FOLDERS"])
+        return LocalModelState(
+            kind="there" if own_file else "absent", name=(own_file or Path(options["PATH"])).stem
+        )
+    candidates = [folder / weights.file_name for folder in options["FOLDERS"]]
     if any(path.is_file() for path in candidates):
         return LocalModelState(kind="there", name=weights.name)
     byte_count = _count_fetched_bytes(weights, options["FOLDERS"][0])

@@ -1,4 +1,7 @@
-"""Find or download the weights of the embedded model; a file must have the known SHA-256."""
+"""Find or download the weights of the embedded model, or find a file of one's own.
+
+What is downloaded must have the known SHA-256. A file that the operator names need not.
+"""
 
 import fcntl
 import hashlib
@@ -13,6 +16,7 @@ from chatcore.local_model.progress import ProgressBar
 
 LinePrinter = Callable[[str], None]
 HUB_URL = "https://huggingface.co"
+GGUF_MAGIC = b"GGUF"  # the first bytes of a file of weights
 
 
 class WeightsRefused(Exception):
@@ -66,12 +70,12 @@ def ensure_weights(
 ) -> Path:
     """Return the path of the checked weights, and download them if necessary.
 
-    A `path` is checked and used. Otherwise `folders` are searched, and a download goes to the first
-    of them. Raises WeightsRefused if a given or downloaded file is not the known one, and
-    WeightsUnavailable if no source answers.
+    A file of one's own is used if `path` names one. Otherwise `folders` are searched, and a
+    download goes to the first of them. Raises WeightsRefused if the named file is no model or what
+    was downloaded is not the known file, and WeightsUnavailable if no source answers.
     """
     if path:
-        return _check_configured_path(weights, Path(path))
+        return _check_own_file(path, folders)
     weights_path = find_weights(weights, folders=folders, print_line=print_line)
     if weights_path:
         return weights_path
@@ -109,14 +113,25 @@ def matches_checksum(weights: Weights, path: Path) -> bool:
         return hashlib.file_digest(file, "sha256").hexdigest() == weights.sha256
 
 
-def _check_configured_path(weights: Weights, path: Path) -> Path:
-    if not path.is_file():
-        raise WeightsRefused(f"CHATCORE_LOCAL_MODEL_PATH names {path}, and there is no such file.")
-    if not matches_checksum(weights, path):
+def find_own_file(name: str, folders: Sequence[Path]) -> Path | None:
+    """Return a file by its path, or by its name in one of `folders`, with `.gguf` or without."""
+    candidates = [
+        Path(name),
+        *(folder / f"{name}{end}" for folder in folders for end in ("", ".gguf")),
+    ]
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _check_own_file(name: str, folders: Sequence[Path]) -> Path:
+    path = find_own_file(name, folders)
+    if path is None:
+        places = ", ".join(map(str, folders))
         raise WeightsRefused(
-            f"CHATCORE_LOCAL_MODEL_PATH names {path}, which is not {weights.file_name}:"
-            " its SHA-256 differs."
+            f"CHATCORE_LOCAL_MODEL_PATH names {name}, and there is no such file, nor in {places}."
         )
+    with path.open("rb") as file:
+        if file.read(len(GGUF_MAGIC)) != GGUF_MAGIC:
+            raise WeightsRefused(f"CHATCORE_LOCAL_MODEL_PATH names {path}, which is no GGUF file.")
     return path
 
 

@@ -229,15 +229,18 @@ def test_the_first_good_copy_on_this_machine_is_used_without_any_network(
     assert "SHA-256 differs" in lines[0]
 
 
-def test_a_named_file_is_checked_too(fake: Weights, tmp_path: Path) -> None:
-    mine = tmp_path / "mine.gguf"
-    with pytest.raises(WeightsRefused, match="no such file"):
-        ensure_weights(fake, path=str(mine), folders=[tmp_path], print_line=print)
-    mine.write_bytes(b"GGUF, but another")
-    with pytest.raises(WeightsRefused, match=r"CHATCORE_LOCAL_MODEL_PATH.*SHA-256 differs"):
-        ensure_weights(fake, path=str(mine), folders=[tmp_path], print_line=print)
-    mine.write_bytes(CONTENT)
-    assert ensure_weights(fake, path=str(mine), folders=[tmp_path], print_line=print) == mine
+def test_a_file_of_ones_own_is_found_by_path_or_name(fake: Weights, tmp_path: Path) -> None:
+    folders = [tmp_path / "models", tmp_path / "cache"]
+    mine = folders[1] / "mine.gguf"
+    with pytest.raises(WeightsRefused, match=r"no such file, nor in .*models, .*cache"):
+        ensure_weights(fake, path="mine", folders=folders, print_line=print)
+    mine.parent.mkdir()
+    mine.write_bytes(b"<html>")
+    with pytest.raises(WeightsRefused, match=r"mine\.gguf, which is no GGUF file"):
+        ensure_weights(fake, path=str(mine), folders=folders, print_line=print)
+    mine.write_bytes(b"GGUF and all that follows")
+    for name in (str(mine), "mine.gguf", "mine"):
+        assert ensure_weights(fake, path=name, folders=folders, print_line=print) == mine
 
 
 def test_no_source_at_all_is_one_sentence(fake: Weights, registry: Path, tmp_path: Path) -> None:

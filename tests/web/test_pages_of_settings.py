@@ -136,4 +136,4 @@ def test_the_embedded_model_shows_how_far_it_is(
     os.utime(partial, (1, 1))  # it stopped long ago
     assert "No language model yet" in get_html(signed_in, "/new/model/")
     partial.rename(tmp_path / weights.file_name)
-    assert "is starting" in get_html(signed_in, "/new/model/")
+    assert "A small model is starting" in get_html(signed_in, "/new/model/")

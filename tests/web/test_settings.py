@@ -150,12 +150,12 @@ def test_without_a_key_the_embedded_model_is_waited_for_and_then_answers(
     partial.touch()
     os.truncate(partial, WEIGHTS_BY_SIZE["0.5b"].size // 4)
     expect(
-        page.get_by_role("heading", name="The embedded language model is being downloaded")
+        page.get_by_role("heading", name="A small model is being downloaded, to try things out")
     ).to_be_visible()
     expect(page.locator(".onboarding-progress")).to_contain_text("%")
     partial.rename(tmp_path / WEIGHTS_BY_SIZE["0.5b"].file_name)
     expect(
-        page.get_by_role("heading", name="The embedded language model is starting")
+        page.get_by_role("heading", name="A small model is starting, to try things out")
     ).to_be_visible()
     provider = Provider.objects.create(
         name="local", protocol=Provider.Protocol.OPENAI, base_url=scripted.base_url
