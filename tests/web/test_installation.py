@@ -65,6 +65,7 @@ def test_without_a_connection_there_are_words_and_nothing_of_a_chat_is_kept(
         }"""
     )
     assert kept == ["/offline/"]
+    page.locator(".composer textarea").fill("Half a thought")
     context.set_offline(True)
     page.goto(f"/c/{session.pk}/")
     expect(page.get_by_role("heading", name="Chatcore ist nicht erreichbar")).to_be_visible()
@@ -72,4 +73,5 @@ def test_without_a_connection_there_are_words_and_nothing_of_a_chat_is_kept(
     context.set_offline(False)
     page.get_by_role("link", name="Noch einmal versuchen").click()
     expect(page.get_by_text("A secret answer")).to_be_visible()
+    expect(page.locator(".composer textarea")).to_have_value("Half a thought")
     context.close()

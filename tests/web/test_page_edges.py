@@ -169,3 +169,21 @@ def test_a_chat_deleted_elsewhere_says_so_and_keeps_the_words(page: Page, sessio
     send_message(page, "Still there?")
     expect(page.get_by_text("Not sent: This chat no longer exists.")).to_be_visible()
     expect(page.get_by_label("Your message")).to_have_value("Still there?")
+
+
+def test_a_keyboard_that_lies_over_the_page_does_not_hide_the_composer(
+    page: Page, session: Session
+) -> None:
+    """As in Safari, which the meta element of the viewport does not move."""
+    store_exchange(session, "Hello", "Hi")
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.goto(f"/c/{session.pk}/")
+    show_keyboard = """(height) => {
+        Object.defineProperty(visualViewport, "height", { value: height, configurable: true });
+        visualViewport.dispatchEvent(new Event("resize"));
+    }"""
+    for height in (400, 740):
+        page.evaluate(show_keyboard, height)
+        box = page.locator(".composer").bounding_box()
+        assert box
+        assert height - 40 < box["y"] + box["height"] <= height

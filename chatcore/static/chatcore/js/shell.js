@@ -80,6 +80,13 @@ document.addEventListener("click", (event) => {
   if ("copyNear" in button.dataset) copyText(button, button.previousElementSibling.textContent);
 });
 
+// Some browsers lay the keyboard of a phone over the page: it then ends above the keyboard.
+visualViewport?.addEventListener("resize", () => {
+  if (visualViewport.scale !== 1) return; // somebody looks closer
+  document.body.style.setProperty("--visible-height", `${visualViewport.height}px`);
+  scrollTo(0, 0);
+});
+
 document.addEventListener("not-copied", () => showSnackbar(getText("notCopied")));
 
 function showFullText(button) {
