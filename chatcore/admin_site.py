@@ -45,7 +45,6 @@ SIDEBAR: dict[str, dict[str, str]] = {
         "chatcore.turn": "sync_alt",
         "chatcore.contextrevision": "history",
         "chatcore.toolapproval": "fact_check",
-        "chatcore.storedresponse": "reply",
     },
     "compaction": {
         "compaction.compactionrun": "compress",

@@ -43,13 +43,13 @@ django_application = OneThreadHandler()
 import chatcore.urls  # noqa: E402, F401
 from chatcore.events.long_responses import serve_request  # noqa: E402
 from chatcore.extension import list_extension_configs  # noqa: E402
-from chatcore.faces.responses.websocket import serve_websocket  # noqa: E402
 from chatcore.serving.answers import (  # noqa: E402
     Application,
     Receive,
     Scope,
     Send,
     refuse_in_words,
+    refuse_socket,
     report_life,
 )
 from chatcore.serving.base_path import BASE_PATH  # noqa: E402
@@ -65,7 +65,7 @@ async def serve(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "lifespan":
         await serve_lifespan(receive, send)
     elif scope["type"] == "websocket":
-        await serve_websocket(scope, receive, send)
+        await sockets.get(scope["path"], refuse_socket)(scope, receive, send)
     elif scope["path"] in LIVENESS_PATHS:
         await report_life(send)
     else:
@@ -82,16 +82,21 @@ async def _run_django(scope: Scope, receive: Any, send: Any) -> None:
         await django_application(restore_path(scope), receive, send)
 
 
-def _find_applications() -> dict[str, Application]:
-    """Return the ASGI applications of apps by their paths: NAME/asgi.py has PATHS and `serve`."""
-    modules = [
-        import_module(f"{config.name}.asgi")
-        for config in list_extension_configs()
-        if module_has_submodule(config.module, "asgi")
-    ]
-    return {path: refuse_in_words(module.serve) for module in modules for path in module.PATHS}
+applications: dict[str, Application] = {}  # of apps, by their paths
+sockets: dict[str, Application] = {}  # what serves WebSockets, in the same way
 
 
-applications = _find_applications()
+def _add_applications() -> None:
+    """Add what NAME/asgi.py of each app has: PATHS and `serve`, SOCKET_PATHS and `serve_socket`."""
+    for config in list_extension_configs():
+        if module_has_submodule(config.module, "asgi"):
+            module = import_module(f"{config.name}.asgi")
+            for path in getattr(module, "PATHS", ()):
+                applications[path] = refuse_in_words(module.serve)
+            for path in getattr(module, "SOCKET_PATHS", ()):
+                sockets[path] = module.serve_socket
+
+
+_add_applications()
 page_application = refuse_in_words(_serve_django)
 application = serve_below(BASE_PATH, serve)

@@ -45,9 +45,9 @@ def read_list(name: str, default: list[str]) -> list[str]:
     return values
 
 
-def read_names(name: str, choices: list[str]) -> list[str]:
+def read_names(name: str, choices: list[str], default: str = "") -> list[str]:
     """Return those of `choices` that the variable names, separated by commas; `all` means all."""
-    values = [value.strip().lower() for value in read_list(name, [])]
+    values = [value.strip().lower() for value in read_list(name, [default] if default else [])]
     if values == ["all"]:
         return choices
     unknown_names = [value for value in values if value not in choices]

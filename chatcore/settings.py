@@ -16,6 +16,7 @@ from chatcore.environment import (
     read_encryption_keys,
     read_folder,
     read_list,
+    read_names,
     read_number,
     read_origins,
     read_public_url,
@@ -315,6 +316,12 @@ CHATCORE: dict[str, Any] = {
     "PROVIDER_KEY_VARIABLES": read_list("CHATCORE_PROVIDER_KEY_VARIABLES", []),
     # A TOML file of providers, models, policies and groups, applied at each start.
     "SETUP_FILE": read_text("CHATCORE_SETUP_FILE"),
+    # The APIs of others that are served (chatcore/contrib/compat).
+    "COMPATIBLE_APIS": read_names(
+        "CHATCORE_COMPATIBLE_APIS",
+        ["chat_completions", "responses", "messages", "passed_on"],
+        default="all",
+    ),
     "TURNS_PER_MINUTE": read_number("CHATCORE_TURNS_PER_MINUTE", 60, minimum=1),
     "COMPACTIONS_PER_MINUTE": read_number("CHATCORE_COMPACTIONS_PER_MINUTE", 10, minimum=1),
     # Answers that are written at once: by a web process, and for a user in all processes. Beyond

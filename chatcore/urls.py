@@ -22,9 +22,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
         if module_has_submodule(config.module, "urls")
     ),
     path("api/", include("chatcore.api.urls")),
-    path("v1/", include("chatcore.faces.messages.urls")),
-    path("v1/", include("chatcore.faces.passed_on.urls")),
-    path("v1/", include("chatcore.faces.responses.urls")),
-    path("v1/", include("chatcore.faces.chat_completions.urls")),
     path("", include("chatcore.web.urls")),
 ]

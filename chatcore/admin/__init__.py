@@ -12,7 +12,6 @@ from chatcore.admin import (  # noqa: F401
     projects,
     providers,
     queue,
-    responses,
     sessions,
     turns,
     users,

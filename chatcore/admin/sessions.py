@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from chatcore.admin.base import ChatcoreAdmin, find_people, is_list, read_number
 from chatcore.admin.session_form import SessionForm
 from chatcore.context import revisions
-from chatcore.models import Message, Session
+from chatcore.models import ContextRevision, Message, Session, Turn
 from chatcore.sessions.deletion import bring_back, delete_session
 
 MAX_FOUND = 500  # sessions of a search, by owner and by title each
@@ -117,15 +117,17 @@ class SessionAdmin(ChatcoreAdmin):
     @admin.display(description="Look into")
     def links(self, session: Session) -> SafeString:
         """Link to the lists of the session's rows, which may be too long to show below a form."""
-        changelists = (
-            ("messages", "message"),
-            ("turns", "turn"),
-            ("responses", "storedresponse"),
-            ("revisions", "contextrevision"),
-        )
+        pages = {Message: "messages", Turn: "turns", ContextRevision: "revisions"}
+        for model, page in self.admin_site._registry.items():  # those that apps bring along
+            if getattr(page, "sidebar", ("",))[0] == "conversations" and hasattr(model, "session"):
+                pages[model] = str(model._meta.verbose_name_plural)
         links = [
-            (reverse(f"admin:chatcore_{model}_changelist"), session.pk, label)
-            for label, model in changelists
+            (
+                reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"),
+                session.pk,
+                label,
+            )
+            for model, label in pages.items()
         ]
         rows = format_html_join(" · ", '<a href="{}?session__id__exact={}">{}</a>', links)
         try:

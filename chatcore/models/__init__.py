@@ -22,7 +22,6 @@ from chatcore.models.message import (
 )
 from chatcore.models.output_file import OutputFile
 from chatcore.models.project import Project, ProjectFile
-from chatcore.models.response import StoredResponse
 from chatcore.models.sent_request import SentRequest, SentText
 from chatcore.models.session import Session, SessionQuerySet
 from chatcore.models.setup_entry import SetupEntry
@@ -55,7 +54,6 @@ __all__ = [
     "SessionEvent",
     "SessionQuerySet",
     "SetupEntry",
-    "StoredResponse",
     "TokenName",
     "ToolApproval",
     "Turn",

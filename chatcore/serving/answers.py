@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from chatcore.faces.refusals import build_refusal
 from chatcore.rest.problems import Problem, build_outage_problem
+from chatcore.rest.refusals import build_refusal
 from chatcore.serving.request_bodies import admit_body
 
 Scope = dict[str, Any]
@@ -13,6 +13,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+CLOSE_POLICY = 1008  # the code of a WebSocket that may not be opened
 LIVENESS_BODY = b'{"status": "ok"}'
 
 
@@ -44,6 +45,21 @@ async def report_life(send: Send) -> None:
     await _respond(send, 200, {"Content-Type": "application/json"}, LIVENESS_BODY)
 
 
+async def refuse_socket(scope: Scope, receive: Receive, send: Send) -> None:
+    """Refuse a WebSocket at a path that has none."""
+    await receive()  # websocket.connect
+    await refuse_handshake(scope, send, Problem(404, "unknown_url", "Not here."))
+
+
+async def refuse_handshake(scope: Scope, send: Send, problem: Problem) -> None:
+    """Refuse a WebSocket: in words where the server can say them, else by a close."""
+    if "websocket.http.response" not in (scope.get("extensions") or {}):
+        await send({"type": "websocket.close", "code": CLOSE_POLICY})
+        return
+    refusal = build_refusal(scope["path"], problem)
+    await _respond(send, refusal.status, refusal.headers, refusal.body, "websocket.http.response")
+
+
 async def _refuse(scope: Scope, send: Send, problem: Problem) -> None:
     refusal = build_refusal(scope["path"], problem)
     headers = dict(refusal.headers)
@@ -54,8 +70,14 @@ async def _refuse(scope: Scope, send: Send, problem: Problem) -> None:
     await _respond(send, refusal.status, headers, refusal.body)
 
 
-async def _respond(send: Send, status: int, headers: dict[str, str], body: bytes) -> None:
+async def _respond(
+    send: Send,
+    status: int,
+    headers: dict[str, str],
+    body: bytes,
+    kind: str = "http.response",
+) -> None:
     all_headers = headers | {"Content-Length": str(len(body))}
     raw_headers = [(name.lower().encode(), value.encode()) for name, value in all_headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": raw_headers})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": f"{kind}.start", "status": status, "headers": raw_headers})
+    await send({"type": f"{kind}.body", "body": body})

@@ -8,7 +8,6 @@ from django.template.loader import render_to_string
 from django.utils.translation import gettext
 from django.views.defaults import bad_request
 
-from chatcore.faces.refusals import build_refusal, is_api_path
 from chatcore.rest.origins import (
     describe_host,
     describe_origin,
@@ -17,6 +16,7 @@ from chatcore.rest.origins import (
     is_about_origin,
 )
 from chatcore.rest.problems import Problem
+from chatcore.rest.refusals import build_refusal, is_api_path
 
 logger = logging.getLogger(__name__)
 

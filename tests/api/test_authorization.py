@@ -21,18 +21,11 @@ from knox.models import AuthToken
 from rest_framework.test import APIClient
 
 from chatcore.context import sent_requests
+from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.prompts.models import Prompt
 from chatcore.contrib.sharing.models import Share
 from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
-from chatcore.models import (
-    Attachment,
-    Import,
-    McpServer,
-    Message,
-    Session,
-    StoredResponse,
-    Turn,
-)
+from chatcore.models import Attachment, Import, McpServer, Message, Session, Turn
 from chatcore.projects.changes import add_file, create_project
 from chatcore.providers.base import Request
 from compaction.ledger.rule_tables import StandingRule

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from chatcore.contrib.audit.models import AuditEntry
 from chatcore.contrib.budgets.models import Budget, UsageSum
+from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.group_rights.models import GroupRights
 from chatcore.contrib.holds.models import Hold
 from chatcore.contrib.invitations.models import Invitation
@@ -27,7 +28,6 @@ from chatcore.models import (
     Message,
     Session,
     SessionEvent,
-    StoredResponse,
     ToolApproval,
     Turn,
 )

@@ -34,6 +34,7 @@ WORDS = {
     "invitations": r"(?<!late )invit",
     "audit": r"audit (log|entr)",
     "backups": r"verify_backup",
+    "compat": r"storedresponse|(?<!api)/v1/(?!\w+/\{)|CHATCORE_COMPATIBLE",
     "budgets": r"(?<!token )(?<!context )(?<!context_)\bbudget",
     "mcp_server": r"(?<![\w…])/mcp(?!\w)",
     "sharing": r"shared? (a |this )?chats?\b|\"share\"|/shares?\b|>\s*share\s*<|public links?",
@@ -42,6 +43,7 @@ WORDS = {
 }
 PATHS = {
     "budgets": "/api/v1/usage",
+    "compat": "/v1/chat/completions",
     "invitations": "/invitation/token/",
     "mcp_server": "/mcp",
     "sharing": "/api/v1/shares",

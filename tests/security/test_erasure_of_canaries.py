@@ -16,6 +16,7 @@ from django.test import Client
 from django.utils import timezone
 
 from chatcore.accounts.tokens import create_token
+from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.invitations.links import create_invitation
 from chatcore.contrib.invitations.models import Invitation
 from chatcore.contrib.sharing.models import Share
@@ -33,7 +34,6 @@ from chatcore.models import (
     SentText,
     Session,
     SessionEvent,
-    StoredResponse,
     Turn,
 )
 from chatcore.sessions.user_erasure import erase_user

@@ -1,0 +1,167 @@
+"""Answer a request of an API in the form of another product's, with a memory or without one."""
+
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any, Protocol
+
+from asgiref.sync import async_to_sync
+from django.db import close_old_connections
+from django.http.response import HttpResponseBase
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatcore.api import event_streams
+from chatcore.api.turn_responses import wait_for_end
+from chatcore.context.compactor import get_compactor
+from chatcore.contrib.compat.chat_completions import memory, streams
+from chatcore.contrib.compat.chat_completions.client_watch import ClientWatch
+from chatcore.contrib.compat.chat_completions.request import CompletionRequest
+from chatcore.contrib.compat.chat_completions.side_calls import is_side_call
+from chatcore.contrib.compat.chat_completions.stateless import StatelessExchange
+from chatcore.events.log import HEARTBEAT_SECONDS
+from chatcore.events.long_responses import call_at_end, hand_over_stream
+from chatcore.models import Turn
+from chatcore.providers.base import Request as ProviderRequest
+from chatcore.providers.base import StreamEnd, StreamPart
+from chatcore.rest import turn_rate
+from chatcore.slots import Slot
+from chatcore.turns import capacity
+
+
+class AnswerForm(Protocol):
+    """How one API shows an answer."""
+
+    def build_provider_request(self) -> ProviderRequest:
+        """Return the request without a memory, before it is made to fit."""
+        ...
+
+    def name_answer(self, turn: Turn, after_seq: int) -> None:
+        """Note which turn of a session answers, from the event after `after_seq` on."""
+        ...
+
+    def stream(
+        self, parts: AsyncGenerator[StreamPart | None], count_input: Callable[[], int]
+    ) -> AsyncGenerator[bytes]:
+        """Yield the answer as events; a part that is None becomes a heartbeat.
+
+        Closing this generator closes `parts`. An error before the first event is raised.
+        `count_input` estimates the tokens of what was sent, and may query the database.
+        """
+        ...
+
+    def format_answer(self, text: str, reasoning: str, final_part: StreamEnd) -> dict[str, Any]:
+        """Return the whole answer."""
+        ...
+
+
+def answer(
+    request: Request, completion_request: CompletionRequest, form: AnswerForm
+) -> HttpResponseBase:
+    """Answer the last message, with a memory if the request names a session."""
+    if completion_request.session_name:
+        session = memory.find_session(request.user, completion_request)
+        if not is_side_call(completion_request, session):
+            return _answer_with_memory(request, completion_request, form)
+    slot = capacity.take_slot(request.user.pk)
+    try:
+        turn_rate.count_turn(request)
+        return _answer_without_memory(request, completion_request, form, slot)
+    except BaseException:
+        slot.release()
+        raise
+
+
+def _answer_with_memory(
+    request: Request, completion_request: CompletionRequest, form: AnswerForm
+) -> HttpResponseBase:
+    with _reserve_turn(request, completion_request):
+        turn_rate.count_turn(request)
+        session = memory.get_or_create_session(request.user, completion_request)
+        turn, after_seq = memory.start_or_resume_turn(session, completion_request)
+    form.name_answer(turn, after_seq)
+    watch = ClientWatch(turn)
+    call_at_end(request, watch.stop_unless_over)
+    ignored_header = _build_ignored_header(completion_request)
+    if completion_request.stream:
+        parts = watch.watch_parts(memory.stream_parts(turn, after_seq))
+        return _stream_response(
+            request,
+            form.stream(parts, lambda: get_compactor().estimate_tokens(session)),
+            lambda: memory.build_context_headers(turn) | ignored_header,
+            watch.stop_unless_over,
+        )
+    try:
+        turn = wait_for_end(turn)
+    finally:
+        watch.finish()
+    text, reasoning, final_part = memory.load_answer(turn)
+    token_count = final_part.usage.input if final_part.usage else None
+    return Response(
+        form.format_answer(text, reasoning, final_part),
+        headers=memory.build_context_headers(turn, token_count) | ignored_header,
+    )
+
+
+def _answer_without_memory(
+    request: Request, completion_request: CompletionRequest, form: AnswerForm, slot: Slot
+) -> HttpResponseBase:
+    """Answer the request. The slot is released with the end of the answer."""
+    exchange = StatelessExchange(
+        completion_request.model, form.build_provider_request(), owner_id=request.user.pk
+    )
+    ignored_header = _build_ignored_header(completion_request)
+    if completion_request.stream:
+        parts = streams.add_heartbeats(exchange.stream_parts(), HEARTBEAT_SECONDS)
+        return _stream_response(
+            request,
+            form.stream(parts, lambda: int(exchange.build_headers()["X-Context-Tokens"])),
+            lambda: exchange.build_headers() | ignored_header,
+            slot.release,
+        )
+    # The model may take minutes, and other requests need this thread's connection meanwhile.
+    close_old_connections()
+    text, reasoning, final_part = async_to_sync(streams.collect_parts)(exchange.stream_parts())
+    slot.release()
+    return Response(
+        form.format_answer(text, reasoning, final_part),
+        headers=exchange.build_headers() | ignored_header,
+    )
+
+
+def _reserve_turn(
+    request: Request, completion_request: CompletionRequest
+) -> contextlib.AbstractContextManager[None]:
+    """Reserve a place before anything is stored, also the session.
+
+    Results of tools may be repeated ones, which need no place; what they start takes its own.
+    """
+    if completion_request.messages[-1].role == "tool":
+        return contextlib.nullcontext()
+    return capacity.reserve_turn(request.user.pk)
+
+
+def _stream_response(
+    request: Request,
+    stream: AsyncGenerator[bytes],
+    build_headers: Callable[[], Mapping[str, str]],
+    on_end: Callable[[], object],
+) -> HttpResponseBase:
+    """Return the answer as a stream; `on_end` is called at its end, or when its client leaves.
+
+    This waits for the first event, and holds a thread until then, so that an error before it can
+    be the status of the response, and the headers can say what was sent.
+    """
+    close_old_connections()  # the stream opens connections for its own reads
+    body = async_to_sync(streams.await_first_chunk)(stream)
+    return hand_over_stream(
+        request,
+        body,
+        content_type=event_streams.MEDIA_TYPE,
+        headers=event_streams.HEADERS | dict(build_headers()),
+        on_end=on_end,
+    )
+
+
+def _build_ignored_header(completion_request: CompletionRequest) -> dict[str, str]:
+    names = completion_request.ignored_fields
+    return {"X-Ignored-Fields": ", ".join(names)} if names else {}

@@ -1,0 +1,228 @@
+"""Parse the body of `/v1/chat/completions`.
+
+Nothing is dropped in silence: a field is carried, or refused by its name, or, where the answer is
+no other without it, named in the header X-Ignored-Fields.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from chatcore.api.params import ParamsField
+from chatcore.context.clearing import Clearing
+from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
+from chatcore.contrib.compat.chat_completions.matching import OnDivergence
+from chatcore.contrib.compat.chat_completions.messages import parse_messages
+from chatcore.contrib.compat.client_messages import ClientMessage
+from chatcore.models import Session
+from chatcore.providers import registry as provider_registry
+from chatcore.providers.errors import InvalidParam
+from chatcore.providers.params import PARAM_NAMES, list_extra_names
+from chatcore.rest.problems import InvalidFieldError
+from chatcore.rights.models import select_models
+from chatcore.turns import client_tools
+from models_registry.models import AiModel
+
+SESSION_HEADER = "X-Session-Id"
+DIVERGENCE_HEADER = "X-Session-On-Divergence"
+MAX_SESSION_NAME_CHARS = 255
+# The fields that are read here. The parameters are those of `providers.params`.
+OWN_FIELDS = frozenset(
+    {
+        "model",
+        "messages",
+        "tools",
+        "stream",
+        "stream_options",
+        "metadata",
+        "max_completion_tokens",
+    }
+)
+# The answer is no other without these: they are about OpenAI's accounts, storage and prices.
+HARMLESS_FIELDS = frozenset(
+    {"user", "safety_identifier", "store", "service_tier", "prompt_cache_retention"}
+)
+TOOL_PARAMS = frozenset({"tool_choice", "parallel_tool_calls"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompletionRequest:
+    """A request for a chat completion.
+
+    `model` is the row of the registry, and `model_name` what the client called it. `params` are in
+    the words of the provider's protocol. An empty `session_name` means an answer without memory.
+    `ignored_fields` were sent, and nothing comes of them.
+    """
+
+    model: AiModel
+    model_name: str
+    system: str | None
+    messages: list[ClientMessage]
+    tools: list[dict[str, Any]] = field(default_factory=list)
+    params: dict[str, Any] = field(default_factory=dict)
+    stream: bool = False
+    include_usage: bool = False
+    session_name: str = ""
+    on_divergence: OnDivergence = OnDivergence.EDIT
+    ignored_fields: tuple[str, ...] = ()
+
+    @property
+    def clearing(self) -> Clearing | None:
+        """What is left out of what is sent; this protocol has no words for it."""
+        return None
+
+
+def parse_completion_request(user: Any, body: Any, headers: Mapping[str, str]) -> CompletionRequest:
+    """Return the request of a JSON body.
+
+    Raises the 400 problem that names the field, 404 for an unknown model, and TooLargeProblem.
+    """
+    if not isinstance(body, Mapping):
+        raise InvalidFieldError("body", "A JSON object.")
+    model = get_usable_model(user, body.get("model"))
+    system, messages = parse_messages(body.get("messages"), model)
+    tools = _parse_tools(body.get("tools"), model)
+    stream = body.get("stream") or False
+    if not isinstance(stream, bool):
+        raise InvalidFieldError("stream", "Either true or false.")
+    stream_options = body.get("stream_options") or {}
+    if not isinstance(stream_options, Mapping):
+        raise InvalidFieldError("stream_options", "An object.")
+    _refuse_unknown_fields(body, model)
+    return CompletionRequest(
+        model=model,
+        model_name=str(body["model"]),
+        system=system,
+        messages=messages,
+        tools=tools,
+        params=_parse_params(body, model, has_tools=bool(tools)),
+        stream=stream,
+        include_usage=bool(stream_options.get("include_usage")),
+        session_name=parse_session_name(body, headers),
+        on_divergence=parse_on_divergence(headers),
+        ignored_fields=tuple(_list_ignored_fields(body, model)),
+    )
+
+
+def get_usable_model(user: Any, name: Any) -> AiModel:
+    """Return the model of this name, or of `provider/name`, if the user may use it.
+
+    Raises 404 as OpenAI does, which is the same for a model that does not exist.
+    """
+    if not isinstance(name, str) or not name:
+        raise InvalidFieldError("model", "The name of a model.")
+    model = select_models(user.pk).find_by_name(name)
+    if model is None:
+        raise OpenAIProblem(
+            404,
+            "model_not_found",
+            f"The model `{name[:100]}` does not exist or you do not have access to it.",
+        )
+    return model
+
+
+def _refuse_unknown_fields(body: Mapping[str, Any], model: AiModel) -> None:
+    """Raise the 400 problem for the first field that would change the answer and is not carried."""
+    known_fields = OWN_FIELDS | HARMLESS_FIELDS | PARAM_NAMES["openai"]
+    for name in sorted(body.keys() - known_fields - list_extra_names(model.provider)):
+        # Clients send an empty value for what they leave to the server.
+        if body[name] not in (None, False, 0, "", [], {}):
+            raise InvalidFieldError(
+                name,
+                "It is not passed on to the provider of this model. An operator can allow that in"
+                " the provider's option `params`.",
+            )
+
+
+def _list_ignored_fields(body: Mapping[str, Any], model: AiModel) -> list[str]:
+    params = {name: body[name] for name in PARAM_NAMES["openai"] if body.get(name) is not None}
+    ignored_params = provider_registry.list_ignored_params(model.provider.protocol, params)
+    extra_names = list_extra_names(model.provider)
+    has_names = any(
+        isinstance(message, Mapping) and message.get("name") for message in body["messages"]
+    )
+    return sorted(
+        {name for name in HARMLESS_FIELDS if body.get(name) is not None}
+        | set(ignored_params) - extra_names
+        | ({"messages.name"} if has_names else set())
+    )
+
+
+def parse_session_name(body: Mapping[str, Any], headers: Mapping[str, str]) -> str:
+    """Return the session's name from the header, or else from the metadata; empty if none."""
+    source = SESSION_HEADER
+    name: Any = headers.get(SESSION_HEADER)
+    metadata = body.get("metadata")
+    if not name and isinstance(metadata, Mapping):
+        source = "metadata.session_id"
+        name = metadata.get("session_id")
+    if not name:
+        return ""
+    if not isinstance(name, str) or len(name) > MAX_SESSION_NAME_CHARS or not name.isprintable():
+        raise InvalidFieldError(source, f"A text of at most {MAX_SESSION_NAME_CHARS} characters.")
+    return name
+
+
+def parse_on_divergence(headers: Mapping[str, str]) -> OnDivergence:
+    """Return what a history that leaves the stored one means. Raises the 400 problem."""
+    value = headers.get(DIVERGENCE_HEADER) or OnDivergence.EDIT
+    try:
+        return OnDivergence(value.lower())
+    except ValueError:
+        raise InvalidFieldError(DIVERGENCE_HEADER, "One of edit, append, refuse.") from None
+
+
+def _parse_tools(value: Any, model: AiModel) -> list[dict[str, Any]]:
+    if not value:
+        return []
+    if not isinstance(value, list):
+        raise InvalidFieldError("tools", "A list of tools.")
+    definitions = [_parse_tool(item, f"tools[{index}]") for index, item in enumerate(value)]
+    # An unsaved session without tools of its own, since the client's are the only ones here.
+    return client_tools.validate_tools(Session(model=model, tools=[]), definitions)
+
+
+def _parse_tool(item: Any, path: str) -> dict[str, Any]:
+    function = None
+    if isinstance(item, Mapping) and item.get("type", "function") == "function":
+        function = item.get("function")
+    if not isinstance(function, Mapping):
+        raise InvalidFieldError(path, "A tool of the type function.")
+    name, description, parameters = (
+        function.get(key) for key in ("name", "description", "parameters")
+    )
+    if not isinstance(name, str):
+        raise InvalidFieldError(f"{path}.function.name", "A text.")
+    if description is not None and not isinstance(description, str):
+        raise InvalidFieldError(f"{path}.function.description", "A text.")
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise InvalidFieldError(f"{path}.function.parameters", "An object.")
+    strict = function.get("strict") or False
+    if not isinstance(strict, bool):
+        raise InvalidFieldError(f"{path}.function.strict", "Either true or false.")
+    return {
+        "name": name,
+        "description": description,
+        "parameters": parameters,
+        "strict": strict,
+    }
+
+
+def _parse_params(body: Mapping[str, Any], model: AiModel, *, has_tools: bool) -> dict[str, Any]:
+    """Return the parameters for the provider, checked like those of a session."""
+    values = dict(body)
+    # OpenAI's newer name for the same limit.
+    values["max_tokens"] = body.get("max_completion_tokens") or body.get("max_tokens")
+    names = PARAM_NAMES["openai"] if has_tools else PARAM_NAMES["openai"] - TOOL_PARAMS
+    extra_names = list_extra_names(model.provider) - names - TOOL_PARAMS
+    params = _select_params(values, names)
+    params.pop("n", None)  # it can only be 1
+    try:
+        own_params = provider_registry.translate_params(model.provider.protocol, params)
+        return _select_params(values, extra_names) | own_params
+    except InvalidParam as error:
+        raise InvalidFieldError(error.name, error.detail) from None
+
+
+def _select_params(body: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    return ParamsField().to_internal_value({name: body[name] for name in names if name in body})

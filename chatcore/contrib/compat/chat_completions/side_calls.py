@@ -1,0 +1,55 @@
+"""Recognize calls that clients make beside a conversation: for its title, for a commit message.
+
+Such a call names the same session, because the client sends the same headers with all its calls.
+It is answered without a memory, and the session does not change.
+"""
+
+import re
+
+from chatcore.contrib.compat.chat_completions.request import CompletionRequest
+from chatcore.models import Session
+
+HEAD_CHARS = 1_000  # of a text; what is asked for stands at its beginning
+
+# Tasks that chat applications and coding tools give a model about a conversation.
+_LABELS = (
+    r"(?:titles?|commit messages?|tags|follow[- ]?up questions?|search quer(?:y|ies)|"
+    r"(?:chat|conversation|thread|session) names?|emojis?)"
+)
+_LABEL_TASK = re.compile(
+    rf"\b(?:generat\w+|creat\w+|writ\w+|suggest\w*|provid\w+|com\w+ up with|output\w*)\b"
+    rf"[^.!?\n]{{0,80}}\b{_LABELS}\b|\b{_LABELS}\W{{1,3}}(?:generator|writer)\b",
+    re.IGNORECASE,
+)
+# Open WebUI begins the texts of its own tasks so, and sends no system text with them.
+_TASK_HEADING = re.compile(r"\A\s*#{2,4} Task:", re.IGNORECASE)
+# The conversation stands inside such a text, unless it asks to answer a question from documents.
+_QUOTED_HISTORY = "<chat_history>"
+_CONVERSATION_LABEL = re.compile(
+    r"\b(?:chat|conversation|thread|session)\b[^.!?\n]{0,20}\b(?:title|name)\b|"
+    r"\btitles?\b[^.!?\n]{0,40}\b(?:chat|conversation|thread|session)\b|\btitle generator\b",
+    re.IGNORECASE,
+)
+
+
+def is_side_call(completion_request: CompletionRequest, session: Session | None) -> bool:
+    """Return True if the request asks for a label of a conversation and does not continue it.
+
+    `session` is the one that the request names, None if it does not exist yet. A request with an
+    answer in it has a history, so it is never one.
+    """
+    messages = completion_request.messages
+    if any(message.role != "user" for message in messages):
+        return False
+    content = messages[-1].content
+    heading = content[:HEAD_CHARS]
+    asks_for_label = _QUOTED_HISTORY in content or _LABEL_TASK.search(heading)
+    if _TASK_HEADING.match(heading) and asks_for_label:
+        return True
+    system = (completion_request.system or "")[:HEAD_CHARS]
+    if not _LABEL_TASK.search(system):
+        return False
+    if session is None:
+        # A bot that writes commit messages may have a memory. One that names chats has none.
+        return bool(_CONVERSATION_LABEL.search(system))
+    return completion_request.system != session.system_prompt

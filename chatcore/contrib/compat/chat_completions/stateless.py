@@ -1,0 +1,184 @@
+"""Answers without a memory: the request is made to fit and sent to its model; nothing is stored."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from django.db import DatabaseError
+
+from chatcore.context import tool_pairs
+from chatcore.context.compactor import FittedRequest, get_compactor
+from chatcore.contrib.compat.chat_completions.request import CompletionRequest
+from chatcore.providers import registry as provider_registry
+from chatcore.providers.base import Request, StreamEnd, StreamPart, Tool
+from chatcore.providers.connections import build_connection
+from chatcore.providers.errors import (
+    ContextOverflow,
+    ImagesRefused,
+    ProviderError,
+    ProviderUnavailable,
+)
+from chatcore.sessions.token_estimate import estimate_tokens
+from chatcore.spending.calls import Purpose, Reservation, end_call, expect_use, reserve_call
+from chatcore.threads import run_in_thread
+from chatcore.turns.abilities import WHERE_TO_CHANGE_IMAGES
+from chatcore.turns.overflows import (
+    OverflowTries,
+    describe_what_remains,
+    is_refusal_for_length,
+    refuse_silence,
+)
+from models_registry.models import AiModel
+
+logger = logging.getLogger(__name__)
+
+
+class StatelessExchange:
+    """One request and its answer. `fit` is what is sent, after it was made to fit the window.
+
+    Raises ContextOverflow if the newest message alone is too large.
+    """
+
+    def __init__(self, model: AiModel, request: Request, *, owner_id: Any) -> None:
+        self.model = model
+        self.owner_id = owner_id
+        self.fit = get_compactor().fit_request(self.model, request)
+        self.has_begun = False  # from then on nothing refuses what belongs to this answer
+
+    @property
+    def is_shortened(self) -> bool:
+        """True if messages were left out."""
+        return self.fit.context_version is None
+
+    def build_headers(self) -> dict[str, str]:
+        """Return headers about what was sent: its tokens, and whether it was shortened."""
+        tokens = self.fit.tokens
+        if tokens is None:
+            request = self.fit.request
+            message_chars = sum(len(message.content) for message in request.messages)
+            tokens = estimate_tokens(len(request.system) + message_chars)
+        return {
+            "X-Context-Tokens": str(tokens),
+            "X-Context-Compacted": "true" if self.is_shortened else "false",
+        }
+
+    async def stream_parts(self) -> AsyncGenerator[StreamPart]:
+        """Yield the answer. A request that the provider finds too long is sent again, shorter.
+
+        Raises the errors of `providers.errors`.
+        """
+        tries = OverflowTries()
+        has_started = False
+        while True:
+            try:
+                async with aclosing(self._stream_provider()) as parts:
+                    async for part in parts:
+                        if isinstance(part, StreamEnd) and not has_started:
+                            refuse_silence(self.fit.request, part)
+                        has_started = True
+                        yield part
+            except ImagesRefused as error:
+                await run_in_thread(self.model.note_refused, "supports_images")
+                raise ImagesRefused(f"{error.detail} {WHERE_TO_CHANGE_IMAGES}") from None
+            except ProviderError as error:
+                if not is_refusal_for_length(error):
+                    raise
+                # The client already has a part of the answer, so another answer cannot begin.
+                if has_started:
+                    raise ProviderUnavailable(error.detail) from error
+                await run_in_thread(self._fit_again, tries, error)
+            else:
+                await run_in_thread(tries.keep_window, self.model, self.fit.request)
+                return
+
+    async def _stream_provider(self) -> AsyncGenerator[StreamPart]:
+        connection = await run_in_thread(build_connection, self.model.provider)
+        call = await run_in_thread(self._reserve_call)
+        failure: BaseException | None = None
+        try:
+            async with aclosing(provider_registry.stream(connection, self.fit.request)) as parts:
+                async for part in parts:
+                    call.note_part(part)
+                    if isinstance(part, StreamEnd):
+                        await run_in_thread(self._end_call, call)
+                    yield part
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            # Also for a client that has left, which closes this generator, or cancels its very end.
+            await asyncio.shield(run_in_thread(end_call, call, failure))
+
+    def _reserve_call(self) -> Reservation:
+        expected = expect_use(self.model, self.fit.request, tokens=self.fit.tokens)
+        call = reserve_call(
+            self.owner_id,
+            self.model,
+            Purpose.ANSWER,
+            expected,
+            may_refuse=not self.has_begun,
+        )
+        self.has_begun = True
+        return call
+
+    def _fit_again(self, tries: OverflowTries, error: ProviderError) -> None:
+        """Make the request smaller than before. Raises the error if that is not possible."""
+        request = self.fit.request
+        size = get_compactor().estimate_request(self.model, request)
+        tries.note_refusal(size, error)
+        fit = self._ask_policy(error) if len(tries.sizes) == 1 else None
+        if fit is None or get_compactor().estimate_request(self.model, fit.request) >= size:
+            fit = get_compactor().shorten_request(
+                self.model, request, limit_tokens=tries.choose_limit()
+            )
+        if fit is None:
+            raise tries.build_final_error(error, describe_what_remains(self.model, request))
+        was_shortened = self.is_shortened
+        self.fit = FittedRequest(
+            request=fit.request,
+            context_version=None if was_shortened else fit.context_version,
+            tokens=fit.tokens,
+        )
+
+    def _ask_policy(self, error: ProviderError) -> FittedRequest | None:
+        if not isinstance(error, ContextOverflow):
+            return None
+        try:
+            return get_compactor().fit_request(self.model, self.fit.request, overflow=error)
+        except ContextOverflow:
+            return None
+
+    def _end_call(self, call: Reservation) -> None:
+        end_call(call)
+        if call.usage:
+            try:
+                get_compactor().learn_from_answer(
+                    self.model, self.fit.request, counted_tokens=call.usage.input
+                )
+            except DatabaseError:
+                logger.warning("the size of a request was not learned", exc_info=True)
+
+
+def build_provider_request(completion_request: CompletionRequest) -> Request:
+    """Build the request for the provider, before it is made to fit.
+
+    Clients that cut their own history leave calls without results and results without calls. These
+    are repaired as in a session.
+    """
+    model = completion_request.model
+    params = dict(completion_request.params)
+    max_tokens = params.pop("max_tokens", None)
+    messages = [
+        message.to_chat_message(supports_images=model.may_see_images)
+        for message in completion_request.messages
+    ]
+    return Request(
+        model=model.name,
+        system=completion_request.system or "",
+        messages=tool_pairs.pair_tool_calls(messages),
+        tools=[Tool(**tool) for tool in completion_request.tools],
+        max_tokens=max_tokens,
+        params=params,
+    )

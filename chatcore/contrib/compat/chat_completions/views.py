@@ -1,0 +1,96 @@
+"""The views of OpenAI's API."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http.response import HttpResponseBase
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from chatcore.contrib.compat import answers
+from chatcore.contrib.compat.chat_completions import errors
+from chatcore.contrib.compat.chat_completions.completion_form import CompletionForm
+from chatcore.contrib.compat.chat_completions.model_format import format_model, format_models
+from chatcore.contrib.compat.chat_completions.request import (
+    get_usable_model,
+    parse_completion_request,
+)
+from chatcore.contrib.compat.messages import errors as anthropic_errors
+from chatcore.rest import turn_rate
+from chatcore.rest.auth import ApiKeyAuthentication
+from chatcore.rest.parsers import ImportBodyParser
+from chatcore.rights.models import select_models
+
+VERSION_HEADER = "anthropic-version"  # which Anthropic's clients send with every request
+
+
+class OpenAIFaceView(APIView):
+    """A view with errors in OpenAI's form. It accepts tokens only, no cookies."""
+
+    authentication_classes = (ApiKeyAuthentication,)
+    parser_classes = (ImportBodyParser,)
+    schema = None  # OpenAI publishes the document of this API
+
+    def finalize_response(
+        self, request: Request, response: Response, *args: Any, **kwargs: Any
+    ) -> Response:
+        """Add the headers about the user's limit of turns."""
+        response = super().finalize_response(request, response, *args, **kwargs)
+        if request.user:  # None for somebody who has not signed in
+            for name, value in turn_rate.build_turn_headers(request.user.pk).items():
+                response.headers[name] = value
+        return response
+
+    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response]:
+        """Return the handler of this API in place of the REST API's."""
+        return errors.handle_exception
+
+
+class ChatCompletionsView(OpenAIFaceView):
+    """Chat completions."""
+
+    def post(self, request: Request) -> HttpResponseBase:
+        """Answer the last message, with a memory if the request names a session."""
+        completion_request = parse_completion_request(request.user, request.data, request.headers)
+        return answers.answer(request, completion_request, CompletionForm(completion_request))
+
+
+class ModelsFaceView(OpenAIFaceView):
+    """A view for the clients of both APIs, each of which gets errors in its own form."""
+
+    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response]:
+        """Return the handler of the API whose client sends the request."""
+        if VERSION_HEADER in self.request.headers:
+            return anthropic_errors.handle_exception
+        return super().get_exception_handler()
+
+
+class ModelListView(ModelsFaceView):
+    """The language models that can be used."""
+
+    def get(self, request: Request) -> Response:
+        """Return all models on one page, as OpenAI does."""
+        models = select_models(request.user.pk).filter_usable().order_by("id")
+        return Response(format_models(models))
+
+
+class ModelDetailView(ModelsFaceView):
+    """One language model."""
+
+    def get(self, request: Request, name: str) -> Response:
+        """Return the model of this name, or of `provider/name`."""
+        return Response(format_model(get_usable_model(request.user, name)))
+
+
+class UnknownUrlView(OpenAIFaceView):
+    """Any other path under /v1/."""
+
+    authentication_classes = ()  # type: ignore[assignment]
+    permission_classes = ()
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Raise the 404 problem for every method."""
+        raise errors.OpenAIProblem(
+            404, "unknown_url", f"Unknown request URL: {request.method} {request.path[:200]}."
+        )

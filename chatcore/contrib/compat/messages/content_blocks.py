@@ -1,0 +1,181 @@
+"""Parse the content blocks of messages, and of the results of tools."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from chatcore.contrib.compat.content_parts import (
+    decode_data,
+    inspect_data,
+    parse_required_text,
+    parse_text,
+    require_object,
+)
+from chatcore.files import intake
+from chatcore.models import Attachment
+from chatcore.providers.base import ToolCall
+from chatcore.providers.provider_data import CALL, THOUGHT, is_usual_order
+from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
+
+NOT_STORED = "Files are not kept here: send it as base64."
+NOT_FETCHED = "Send it as base64; addresses are not fetched."
+# The text of each block that is a thought. The protocol wants thoughts back unchanged.
+THOUGHT_FIELDS = {"thinking": ("thinking", "signature"), "redacted_thinking": ("data",)}
+
+
+@dataclass
+class Blocks:
+    """What the blocks of one message hold, by kind; files are not stored yet.
+
+    `results` are the blocks of the results of tools, and `cache_control` the last mark of a block
+    that is none of those. `order` is that of an answer's blocks, as it is stored.
+    """
+
+    texts: list[str] = field(default_factory=list)
+    files: list[Attachment] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
+    thoughts: list[dict[str, str]] = field(default_factory=list)
+    results: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    compactions: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    cache_control: dict[str, Any] | None = None
+    order: list[str | int] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The texts, as paragraphs of one."""
+        return "\n\n".join(text for text in self.texts if text)
+
+    @property
+    def answer_text(self) -> str:
+        """The texts of an answer: those between thoughts and calls are parts of one text."""
+        return self.text if is_usual_order(self.order) else "".join(self.texts)
+
+
+def parse_blocks(content: Any, path: str, accepted_types: Sequence[str]) -> Blocks:
+    """Return what the content of a message holds: a text, or a list of blocks.
+
+    Raises the 400 problem that names the block, and TooLargeProblem.
+    """
+    blocks = Blocks()
+    if isinstance(content, str):
+        blocks.texts.append(content)
+        return blocks
+    if not isinstance(content, list):
+        raise InvalidFieldError(path, "A text, or a list of content blocks.")
+    for index, item in enumerate(content):
+        block_path = f"{path}[{index}]"
+        block = require_object(item, block_path)
+        type = block.get("type")
+        if type not in accepted_types:
+            detail = f"Blocks of the type {type!r} are not supported here."
+            raise InvalidFieldError(f"{block_path}.type", detail)
+        _add_block(blocks, str(type), block, block_path)
+    if len(blocks.files) > intake.MAX_FILES:
+        raise TooLargeProblem(f"A message has at most {intake.MAX_FILES} files.")
+    return blocks
+
+
+def parse_cache_control(block: Mapping[str, Any], path: str) -> dict[str, Any] | None:
+    """Return the mark of a block that its provider is to cache up to here; None if it has none."""
+    value = block.get("cache_control")
+    if value is None:
+        return None
+    mark = require_object(value, f"{path}.cache_control")
+    if mark.get("type") != "ephemeral":
+        raise InvalidFieldError(f"{path}.cache_control.type", "ephemeral")
+    ttl = mark.get("ttl")
+    if ttl not in (None, "5m", "1h"):
+        raise InvalidFieldError(f"{path}.cache_control.ttl", "Either 5m or 1h.")
+    return {"type": "ephemeral"} if ttl is None else {"type": "ephemeral", "ttl": ttl}
+
+
+def _add_block(blocks: Blocks, type: str, block: Mapping[str, Any], path: str) -> None:
+    if type == "tool_result":
+        blocks.results.append((path, block))
+        return
+    if type == "compaction":
+        blocks.compactions.append((path, block))
+        return
+    blocks.cache_control = parse_cache_control(block, path) or blocks.cache_control
+    if type == "text":
+        text = parse_text(block.get("text"), f"{path}.text")
+        blocks.texts.append(text)
+        blocks.order.append(len(text))
+    elif type == "image":
+        blocks.files.append(_parse_image(block, path, len(blocks.files) + 1))
+    elif type == "document":
+        _add_document(blocks, block, path)
+    elif type == "search_result":
+        blocks.texts.append(_parse_search_result(block, path))
+    elif type == "tool_use":
+        blocks.calls.append(_parse_call(block, path))
+        blocks.order.append(CALL)
+    else:
+        names = THOUGHT_FIELDS[type]
+        texts = {name: parse_text(block.get(name), f"{path}.{name}") for name in names}
+        blocks.thoughts.append({"type": type, **texts})
+        blocks.order.append(THOUGHT)
+
+
+def _parse_image(block: Mapping[str, Any], path: str, number: int) -> Attachment:
+    source, source_path = _get_source(block, path)
+    if source.get("type") != "base64":
+        raise InvalidFieldError(f"{source_path}.type", _refuse_source(source))
+    data_path = f"{source_path}.data"
+    data = decode_data(parse_required_text(source.get("data"), data_path), data_path)
+    attachment = inspect_data(data, f"image-{number}", data_path)
+    if not attachment.media_type.startswith("image/"):
+        raise InvalidFieldError(data_path, "An image is PNG, JPEG, GIF or WebP.")
+    return attachment
+
+
+def _add_document(blocks: Blocks, block: Mapping[str, Any], path: str) -> None:
+    """Add a document as a file, and what the client says of it as a text."""
+    source, source_path = _get_source(block, path)
+    title = block.get("title")
+    name = title if isinstance(title, str) and title else f"document-{len(blocks.files) + 1}"
+    context = block.get("context")
+    if isinstance(context, str) and context:
+        blocks.texts.append(f"{name}: {context}")
+    type = source.get("type")
+    data_path = f"{source_path}.data"
+    if type == "base64":
+        data = decode_data(parse_required_text(source.get("data"), data_path), data_path)
+        blocks.files.append(inspect_data(data, name, data_path))
+    elif type == "text":
+        text = parse_required_text(source.get("data"), data_path)
+        blocks.files.append(inspect_data(text.encode(), name, data_path))
+    elif type == "content":
+        content_path = f"{source_path}.content"
+        parts = parse_blocks(source.get("content"), content_path, ("text", "image"))
+        blocks.files += parts.files
+        if parts.text:
+            blocks.files.append(inspect_data(parts.text.encode(), name, content_path))
+    else:
+        raise InvalidFieldError(f"{source_path}.type", _refuse_source(source))
+
+
+def _get_source(block: Mapping[str, Any], path: str) -> tuple[Mapping[str, Any], str]:
+    source_path = f"{path}.source"
+    return require_object(block.get("source"), source_path), source_path
+
+
+def _refuse_source(source: Mapping[str, Any]) -> str:
+    return NOT_STORED if source.get("type") == "file" else NOT_FETCHED
+
+
+def _parse_search_result(block: Mapping[str, Any], path: str) -> str:
+    title = parse_text(block.get("title"), f"{path}.title")
+    source = parse_text(block.get("source"), f"{path}.source")
+    content = parse_blocks(block.get("content"), f"{path}.content", ("text",))
+    return f"{title} ({source})\n{content.text}"
+
+
+def _parse_call(block: Mapping[str, Any], path: str) -> ToolCall:
+    arguments = require_object(block.get("input"), f"{path}.input")
+    return ToolCall(
+        id=parse_required_text(block.get("id"), f"{path}.id"),
+        name=parse_required_text(block.get("name"), f"{path}.name"),
+        arguments=json.dumps(arguments, ensure_ascii=False),
+    )

@@ -1,0 +1,92 @@
+"""Errors in Anthropic's form, statuses and types, so that its clients raise their usual ones."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+from rest_framework.exceptions import APIException
+from rest_framework.response import Response
+
+from chatcore.contrib.compat.chat_completions import errors as openai_errors
+from chatcore.contrib.compat.chat_completions.errors import OPENAI_ERRORS
+from chatcore.contrib.compat.chat_completions.memory import MISSING_RESULTS_DETAIL
+from chatcore.rest import problems
+from chatcore.rest.problems import Problem
+
+logger = logging.getLogger(__name__)
+
+# By the status, if no type of a problem says more.
+ERROR_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+STATUSES = {"overloaded": 529, "budget_spent": 402}
+# Words in Anthropic's own messages by which libraries know these errors, around our sentence.
+MESSAGES = {
+    "context_overflow": "prompt is too long: {}",
+    "context_budget_exceeded": "prompt is too long: {}",
+}
+MISSING_RESULTS_MESSAGE = (
+    "messages: `tool_use` ids were found without `tool_result` blocks immediately after: "
+)
+
+
+class MessagesProblem(Problem):
+    """A problem of this API alone, with a code by which its clients know the cause."""
+
+    def __init__(self, error_code: str, detail: str, *, status: int = 400, **members: Any) -> None:
+        details = {"error_code": error_code} | members
+        super().__init__(status, error_code, detail, details=details)
+
+
+def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
+    """Return any exception of a view in Anthropic's form.
+
+    An unexpected exception is logged with its stack trace, and the client gets a plain 500.
+    """
+    response = problems.handle_exception(openai_errors.to_problem(error) or error, context)
+    type = response.data["type"]
+    response.status_code, response.data = format_error(response.data)
+    response.content_type = "application/json"
+    if openai_errors.is_final(type, response.status_code):
+        response.headers["x-should-retry"] = "false"
+    return response
+
+
+def describe_error(error: Exception, request_id: str | None) -> dict[str, Any]:
+    """Return the body for an error after the status has been sent."""
+    problem: APIException | None = openai_errors.to_problem(error)
+    problem = problem or problems.build_outage_problem(error)
+    if problem is None:
+        logger.error("a stream of messages broke", exc_info=error)
+        problem = Problem(500, "internal_error", "Something went wrong on our side.")
+    return format_error(problems.build_body(problem))[1] | {"request_id": request_id}
+
+
+def format_error(problem: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    """Return the status and the body in Anthropic's form, given the body of a problem."""
+    type = problem["type"]
+    status: int = STATUSES.get(type) or problem["status"]
+    if type in OPENAI_ERRORS:
+        status = OPENAI_ERRORS[type][0]
+    message = MESSAGES.get(type, "{}").format(problem["detail"])
+    message = message.replace(f"messages: {MISSING_RESULTS_DETAIL}", MISSING_RESULTS_MESSAGE)
+    default_type = "api_error" if status >= 500 else "invalid_request_error"
+    error: dict[str, Any] = {"type": ERROR_TYPES.get(status, default_type), "message": message}
+    if "details" in problem:
+        error["details"] = problem["details"]
+    return status, {"type": "error", "error": error, "request_id": get_request_id()}
+
+
+def get_request_id() -> str | None:
+    """Return the id of the request that this thread or task answers."""
+    request_id = structlog.contextvars.get_contextvars().get("request")
+    return str(request_id) if request_id else None

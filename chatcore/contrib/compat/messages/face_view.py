@@ -1,0 +1,33 @@
+"""What all views of this API share."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatcore.contrib.compat.chat_completions.views import OpenAIFaceView
+from chatcore.contrib.compat.messages import errors
+from chatcore.rest import turn_rate
+
+
+class MessagesFaceView(OpenAIFaceView):
+    """A view with errors and headers in Anthropic's form."""
+
+    def finalize_response(
+        self, request: Request, response: Response, *args: Any, **kwargs: Any
+    ) -> Response:
+        """Add the headers about the user's limit of turns under Anthropic's names."""
+        response = super().finalize_response(request, response, *args, **kwargs)
+        if request.user:
+            limit, remaining, seconds = turn_rate.describe_turns(request.user.pk)
+            reset_at = datetime.now(UTC) + timedelta(seconds=seconds)
+            response.headers["anthropic-ratelimit-requests-limit"] = str(limit)
+            response.headers["anthropic-ratelimit-requests-remaining"] = str(remaining)
+            response.headers["anthropic-ratelimit-requests-reset"] = f"{reset_at:%Y-%m-%dT%XZ}"
+        return response
+
+    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response]:
+        """Return the handler of this API."""
+        return errors.handle_exception

@@ -1,0 +1,170 @@
+"""Parse the body of `/v1/messages`.
+
+Nothing is dropped in silence: a field is carried, or refused by its name, or, where the answer is
+no other without it, named in the header X-Ignored-Fields.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from chatcore.context.clearing import Clearing
+from chatcore.contrib.compat.chat_completions.request import (
+    CompletionRequest,
+    get_usable_model,
+    parse_on_divergence,
+    parse_session_name,
+)
+from chatcore.contrib.compat.messages.context_edits import ContextEdits, parse_context_edits
+from chatcore.contrib.compat.messages.input_messages import Input, parse_input
+from chatcore.contrib.compat.messages.params import OWN_NAMES, build_params, list_untranslated
+from chatcore.contrib.compat.messages.request_tools import parse_tools
+from chatcore.contrib.compat.messages.threads import parse_thread
+from chatcore.providers.params import list_extra_names
+from chatcore.rest.problems import InvalidFieldError
+from models_registry.models import AiModel, Provider
+
+SESSION_PREFIX = "session:"  # of a `metadata.user_id` that names a session
+# The fields that are read here, besides the parameters.
+OWN_FIELDS = frozenset(
+    {
+        "model",
+        "messages",
+        "system",
+        "tools",
+        "stream",
+        "metadata",
+        "context_management",
+        "compaction",
+        "thread",
+    }
+)
+# The answer is no other without these: they are about Anthropic's accounts, places and prices.
+HARMLESS_FIELDS = frozenset(
+    {
+        "billing_policy",
+        "diagnostics",
+        "inference_geo",
+        "service_tier",
+        "speed",
+        "user_profile_id",
+        "workspace_id",
+    }
+)
+BETA_HEADER = "anthropic-beta"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageRequest(CompletionRequest):
+    """A request for a message. `system_cache_control` is the mark behind the system text.
+
+    `compaction` is the block that stands for what was said before the messages, and its path;
+    `summary` is what it says, once it is found to be right.
+    """
+
+    system_cache_control: dict[str, Any] | None = None
+    edits: ContextEdits = field(default_factory=ContextEdits)
+    compaction: tuple[str, Mapping[str, Any]] | None = None
+    summary: str = ""
+
+    @property
+    def clearing(self) -> Clearing | None:
+        """What is left out of what is sent."""
+        return self.edits.clearing
+
+
+def parse_count_request(user: Any, body: Any, headers: Mapping[str, str]) -> MessageRequest:
+    """Return the request of a body whose tokens are to be counted: it asks for no answer."""
+    if isinstance(body, Mapping):
+        body = {**body, "max_tokens": 1, "stream": False, "thread": None}
+    return parse_message_request(user, body, headers)
+
+
+def parse_message_request(user: Any, body: Any, headers: Mapping[str, str]) -> MessageRequest:
+    """Return the request of a JSON body.
+
+    Raises the 400 problem that names the field, 404 for an unknown model, and TooLargeProblem.
+    """
+    if not isinstance(body, Mapping):
+        raise InvalidFieldError("body", "A JSON object.")
+    model = get_usable_model(user, body.get("model"))
+    _refuse_unknown_fields(body, model)
+    parsed_input = parse_input(body, model)
+    edits = parse_context_edits(body)
+    if not (parsed_input.messages or parsed_input.compaction or edits.summarize):
+        raise InvalidFieldError("messages", "None of the messages has any content.")
+    tools = parse_tools(body.get("tools"), model)
+    stream = body.get("stream") or False
+    if not isinstance(stream, bool):
+        raise InvalidFieldError("stream", "Either true or false.")
+    session_name = _parse_session_name(body, headers)
+    thread = parse_thread(body.get("thread"), user)
+    if thread:
+        session_name = session_name or thread.session_name
+        tools = tools or thread.tools
+    params = build_params(body, model, has_tools=bool(tools))
+    if session_name and model.provider.protocol == Provider.Protocol.ANTHROPIC:
+        _mark_cache_of_session(params, parsed_input, tools)
+    return MessageRequest(
+        model=model,
+        model_name=str(body["model"]),
+        system="\n\n".join(parsed_input.system_texts) if parsed_input.system_texts else None,
+        system_cache_control=parsed_input.system_cache_control,
+        messages=parsed_input.messages,
+        tools=tools,
+        params=params,
+        stream=stream,
+        session_name=session_name,
+        on_divergence=parse_on_divergence(headers),
+        ignored_fields=tuple(_list_ignored_fields(body, headers, model)),
+        edits=edits,
+        compaction=parsed_input.compaction,
+    )
+
+
+def _refuse_unknown_fields(body: Mapping[str, Any], model: AiModel) -> None:
+    """Raise the 400 problem for the first field that would change the answer and is not carried."""
+    known_fields = OWN_FIELDS | HARMLESS_FIELDS | OWN_NAMES | list_extra_names(model.provider)
+    for name in sorted(body.keys() - known_fields):
+        # Clients send an empty value for what they leave to the server.
+        if body[name] not in (None, False, 0, "", [], {}):
+            raise InvalidFieldError(name, "This is not supported here.")
+
+
+def _list_ignored_fields(
+    body: Mapping[str, Any], headers: Mapping[str, str], model: AiModel
+) -> list[str]:
+    names = {name for name in HARMLESS_FIELDS if body.get(name) is not None}
+    if headers.get(BETA_HEADER):
+        names.add(BETA_HEADER)
+    return sorted(names | set(list_untranslated(body, model)))
+
+
+def _parse_session_name(body: Mapping[str, Any], headers: Mapping[str, str]) -> str:
+    """Return the session's name from the header or the metadata; empty if none.
+
+    A client whose types know no other metadata names it in `user_id`, behind `session:`.
+    """
+    name = parse_session_name(body, headers)
+    metadata = body.get("metadata")
+    user_id = metadata.get("user_id") if isinstance(metadata, Mapping) else None
+    if name or not isinstance(user_id, str) or not user_id.startswith(SESSION_PREFIX):
+        return name
+    return parse_session_name(
+        {"metadata": {"session_id": user_id.removeprefix(SESSION_PREFIX)}}, headers
+    )
+
+
+def _mark_cache_of_session(
+    params: dict[str, Any], parsed_input: Input, tools: list[dict[str, Any]]
+) -> None:
+    """Have the provider cache the whole request where the client has marked any part of it.
+
+    A session builds its own requests, so the client's marks have no place in them.
+    """
+    marks = [parsed_input.system_cache_control]
+    marks += [message.provider_data.get("cache_control") for message in parsed_input.messages]
+    marks += [tool.pop("cache_control", None) for tool in tools]
+    mark = next((mark for mark in reversed(marks) if mark), None)
+    if mark and "cache_control" not in params:
+        params["cache_control"] = mark

@@ -1,0 +1,102 @@
+"""The views of Anthropic's API."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatcore.api import event_streams
+from chatcore.context.clearing import ClearedRequest
+from chatcore.context.compactor import get_compactor
+from chatcore.contrib.compat import answers
+from chatcore.contrib.compat.messages import compactions
+from chatcore.contrib.compat.messages.face_view import MessagesFaceView
+from chatcore.contrib.compat.messages.message_form import MessageForm
+from chatcore.contrib.compat.messages.message_format import (
+    Compaction,
+    MessageEnvelope,
+    format_compaction_events,
+    format_compaction_message,
+)
+from chatcore.contrib.compat.messages.request import (
+    MessageRequest,
+    parse_count_request,
+    parse_message_request,
+)
+from chatcore.rest import turn_rate
+from chatcore.rest.problems import Problem
+from chatcore.turns import capacity
+
+
+class MessagesView(MessagesFaceView):
+    """Messages."""
+
+    def post(self, request: Request) -> HttpResponseBase:
+        """Answer the last message, with a memory if the request names a session."""
+        message_request = parse_message_request(request.user, request.data, request.headers)
+        if message_request.compaction:
+            content = compactions.check_block(request.user, *message_request.compaction)
+            message_request = compactions.add_summary(request.user, message_request, content)
+        edits = message_request.edits
+        if edits.summarize is None and edits.compact is None:
+            return answers.answer(request, message_request, MessageForm(message_request))
+        with capacity.take_slot(request.user.pk):
+            if edits.summarize:
+                turn_rate.count_turn(request)
+                compaction = compactions.summarize(request.user, message_request, edits.summarize)
+                return _send_compaction(message_request, compaction)
+            assert edits.compact
+            answered_request, early_compaction = compactions.compact_if_asked(
+                request.user, message_request, edits.compact
+            )
+        if early_compaction and edits.compact.is_pause:
+            turn_rate.count_turn(request)
+            return _send_compaction(message_request, early_compaction)
+        form = MessageForm(answered_request, early_compaction)
+        return answers.answer(request, answered_request, form)
+
+
+class CountTokensView(MessagesFaceView):
+    """Counting the tokens of a request."""
+
+    def post(self, request: Request) -> Response:
+        """Return how many tokens a request has. Nothing is stored or sent."""
+        message_request = parse_count_request(request.user, request.data, request.headers)
+        if message_request.compaction:
+            content = compactions.check_block(request.user, *message_request.compaction)
+            message_request = compactions.add_summary(request.user, message_request, content)
+        provider_request = MessageForm(message_request).build_provider_request()
+        tokens = get_compactor().estimate_request(message_request.model, provider_request)
+        count: dict[str, Any] = {"input_tokens": tokens}
+        if message_request.edits.are_named:
+            original_tokens = tokens
+            if isinstance(provider_request, ClearedRequest):
+                original_tokens = provider_request.original_tokens
+            count["context_management"] = {"original_input_tokens": original_tokens}
+        return Response(count)
+
+
+class UnknownUrlView(MessagesFaceView):
+    """Any other path under /v1/messages/."""
+
+    authentication_classes = ()  # type: ignore[assignment]
+    permission_classes = ()
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Raise the 404 problem for every method."""
+        raise Problem(404, "unknown_url", f"Not found: {request.method} {request.path[:200]}.")
+
+
+def _send_compaction(message_request: MessageRequest, compaction: Compaction) -> HttpResponseBase:
+    """Return a message that is a compaction alone."""
+    envelope = MessageEnvelope(model=message_request.model_name)
+    if not message_request.stream:
+        message = format_compaction_message(envelope, compaction)
+        return Response(message, headers=compaction.headers)
+    return HttpResponse(
+        format_compaction_events(envelope, compaction),
+        content_type=event_streams.MEDIA_TYPE,
+        headers=event_streams.HEADERS | compaction.headers,
+    )

@@ -1,0 +1,256 @@
+"""Parse the items of a request into messages, system texts and a compaction."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from chatcore.contrib.compat.client_messages import ClientMessage
+from chatcore.contrib.compat.content_parts import parse_required_text, parse_text, require_object
+from chatcore.contrib.compat.responses import input_content
+from chatcore.contrib.compat.sealed_data import unseal
+from chatcore.providers.base import ToolCall
+from chatcore.rest import limits
+from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
+from chatcore.tools.mcp.catalog import build_tool_name
+
+SYSTEM_ROLES = ("system", "developer")
+PHASES = ("commentary", "final_answer")
+# Given the id of an item and its path in the request: the item. Raises the 404 problem.
+ItemLoader = Callable[[str, str], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputApproval:
+    """A person's word on a call: `message_count` messages of the input stand before it."""
+
+    request_id: str
+    is_allowed: bool
+    reason: str
+    path: str
+    message_count: int
+
+
+@dataclass(kw_only=True)
+class ResponseInput:
+    """The input of a request.
+
+    `compaction` is the content of the last compaction item; the messages are those after it.
+    `server_call_ids` are the calls among them that ran here.
+    `has_trigger` says that the input ends with an item that asks for a compaction.
+    """
+
+    messages: list[ClientMessage] = field(default_factory=list)
+    approvals: list[InputApproval] = field(default_factory=list)
+    server_call_ids: set[str] = field(default_factory=set)
+    system_texts: list[str] = field(default_factory=list)
+    compaction: str = ""
+    has_trigger: bool = False
+
+
+def parse_input(value: Any, load_item: ItemLoader) -> ResponseInput:
+    """Return the input of a request: a text, or a list of items.
+
+    `load_item` finds what a reference names. Raises the 400 problem that names the field.
+    """
+    if value is None:
+        return ResponseInput()
+    if isinstance(value, str):
+        value = [{"role": "user", "content": value}]
+    if not isinstance(value, list):
+        raise InvalidFieldError("input", "A text, or a list of items.")
+    if len(value) > limits.IMPORT_MESSAGES:
+        raise TooLargeProblem(f"A request has at most {limits.IMPORT_MESSAGES:,} items.")
+    parser = _InputParser(load_item)
+    for index, item in enumerate(value):
+        path = f"input[{index}]"
+        if parser.result.has_trigger:
+            raise InvalidFieldError(path, "Nothing may follow a compaction trigger.")
+        parser.add_item(require_object(item, path), path)
+    return parser.result
+
+
+class _InputParser:
+    """Collects the items of one request."""
+
+    def __init__(self, load_item: ItemLoader) -> None:
+        self.result = ResponseInput()
+        self._load_item = load_item
+        self._reasoning: dict[str, Any] = {}  # of the answer that follows
+        self._request_ids: set[str] = set()  # of the approvals that were asked for
+
+    def add_item(self, item: Mapping[str, Any], path: str) -> None:
+        """Add one item, after those before it."""
+        type = item.get("type") or ("message" if "role" in item else "item_reference")
+        match type:
+            case "message":
+                self._add_message(item, path)
+            case "function_call":
+                self._add_call(item, path)
+            case "function_call_output":
+                self._add_output(item, path)
+            case "reasoning":
+                self._add_reasoning(unseal(item.get("encrypted_content")))
+            case "mcp_list_tools" | "mcp_call" | "mcp_approval_request" | "mcp_approval_response":
+                self._add_server_item(type, item, path)
+            case "compaction":
+                self._add_compaction(item, path)
+            case "compaction_trigger":
+                self.result.has_trigger = True
+            case "item_reference":
+                item_id = parse_required_text(item.get("id"), f"{path}.id")
+                self.add_item(self._load_item(item_id, f"{path}.id"), path)
+            case _:
+                detail = f"Items of the type {type!r} are not supported."
+                raise InvalidFieldError(f"{path}.type", detail)
+
+    def _add_message(self, item: Mapping[str, Any], path: str) -> None:
+        role = item.get("role")
+        content = input_content.parse_content(item.get("content"), f"{path}.content")
+        if role in SYSTEM_ROLES:
+            if content.files:
+                raise InvalidFieldError(f"{path}.content", "A system text has no files.")
+            self.result.system_texts.append(content.text)
+        elif role == "user":
+            if content.text or content.files:
+                self.result.messages.append(
+                    ClientMessage(role="user", content=content.text, files=content.files)
+                )
+        elif role == "assistant":
+            phase = item.get("phase")
+            if phase is not None and phase not in PHASES:
+                raise InvalidFieldError(f"{path}.phase", "Either commentary or final_answer.")
+            self._add_answer(content.text)
+        else:
+            detail = "One of user, assistant, system, developer."
+            raise InvalidFieldError(f"{path}.role", detail)
+
+    def _add_answer(self, text: str) -> None:
+        if not text:
+            return
+        last_message = self._get_open_answer()
+        if last_message is None:
+            self.result.messages.append(
+                ClientMessage(role="assistant", content=text, provider_data=self._take_reasoning())
+            )
+            return
+        # Roles alternate in the templates of many servers, so two answers in a row are one.
+        joined_text = "\n\n".join(part for part in (last_message.content, text) if part)
+        self.result.messages[-1] = replace(last_message, content=joined_text)
+
+    def _add_reasoning(self, provider_data: dict[str, Any]) -> None:
+        """Note what the next answer's provider wants back; after a text it belongs to that."""
+        last_message = self._get_open_answer()
+        if last_message is None or last_message.provider_data or last_message.calls:
+            self._reasoning = provider_data
+        else:
+            self.result.messages[-1] = replace(last_message, provider_data=provider_data)
+
+    def _add_call(self, item: Mapping[str, Any], path: str) -> None:
+        arguments = item.get("arguments")
+        if not isinstance(arguments, str):
+            raise InvalidFieldError(f"{path}.arguments", "The arguments as JSON text.")
+        call = ToolCall(
+            id=parse_required_text(item.get("call_id"), f"{path}.call_id"),
+            name=parse_required_text(item.get("name"), f"{path}.name"),
+            arguments=arguments,
+        )
+        self._append_call(call)
+
+    def _append_call(self, call: ToolCall) -> None:
+        last_message = self._get_open_answer()
+        if last_message is None:
+            self.result.messages.append(
+                ClientMessage(role="assistant", calls=(call,), provider_data=self._take_reasoning())
+            )
+        else:
+            self.result.messages[-1] = replace(last_message, calls=(*last_message.calls, call))
+
+    def _add_output(self, item: Mapping[str, Any], path: str) -> None:
+        call_id = parse_required_text(item.get("call_id"), f"{path}.call_id")
+        content = input_content.parse_content(item.get("output"), f"{path}.output", is_output=True)
+        self.result.messages.append(
+            ClientMessage(role="tool", content=content.text, call_id=call_id, files=content.files)
+        )
+
+    def _add_server_item(self, type: str, item: Mapping[str, Any], path: str) -> None:
+        """Add an item of an MCP server. A list of tools says nothing: the server is asked again."""
+        match type:
+            case "mcp_call":
+                self._add_server_call(item, path)
+            case "mcp_approval_request":
+                self._add_approval_request(item, path)
+            case "mcp_approval_response":
+                self._add_approval(item, path)
+
+    def _add_server_call(self, item: Mapping[str, Any], path: str) -> None:
+        """Add a call that ran here, and its result."""
+        request_id = item.get("approval_request_id")
+        if request_id in self._request_ids:
+            call_id = str(request_id)
+        else:
+            call_id = parse_required_text(item.get("id"), f"{path}.id")
+            self._append_server_call(_parse_server_call(item, path, call_id))
+        error = item.get("error")
+        text = item.get("output") or ""
+        if error:
+            text = text or (error if isinstance(error, str) else json.dumps(error))
+        self.result.messages.append(
+            ClientMessage(
+                role="tool",
+                content=parse_text(text, f"{path}.output"),
+                call_id=call_id,
+                is_error=bool(error),
+            )
+        )
+
+    def _append_server_call(self, call: ToolCall) -> None:
+        self.result.server_call_ids.add(call.id)
+        self._append_call(call)
+
+    def _add_approval_request(self, item: Mapping[str, Any], path: str) -> None:
+        request_id = parse_required_text(item.get("id"), f"{path}.id")
+        self._request_ids.add(request_id)
+        self._append_server_call(_parse_server_call(item, path, request_id))
+
+    def _add_approval(self, item: Mapping[str, Any], path: str) -> None:
+        is_allowed = item.get("approve")
+        if not isinstance(is_allowed, bool):
+            raise InvalidFieldError(f"{path}.approve", "Either true or false.")
+        request_path = f"{path}.approval_request_id"
+        self.result.approvals.append(
+            InputApproval(
+                request_id=parse_required_text(item.get("approval_request_id"), request_path),
+                is_allowed=is_allowed,
+                reason=parse_text(item.get("reason") or "", f"{path}.reason"),
+                path=request_path,
+                message_count=len(self.result.messages),
+            )
+        )
+
+    def _add_compaction(self, item: Mapping[str, Any], path: str) -> None:
+        content_path = f"{path}.encrypted_content"
+        self.result.compaction = parse_required_text(item.get("encrypted_content"), content_path)
+        # What stands before it is in it.
+        self.result.messages.clear()
+
+    def _get_open_answer(self) -> ClientMessage | None:
+        """Return the answer that the last item belongs to, if it did."""
+        last_message = self.result.messages[-1] if self.result.messages else None
+        is_answer = last_message is not None and last_message.role == "assistant"
+        return last_message if is_answer and not self._reasoning else None
+
+    def _take_reasoning(self) -> dict[str, Any]:
+        reasoning, self._reasoning = self._reasoning, {}
+        return reasoning
+
+
+def _parse_server_call(item: Mapping[str, Any], path: str, call_id: str) -> ToolCall:
+    """Return the call of a tool of an MCP server, under the name that the model knows."""
+    label = parse_required_text(item.get("server_label"), f"{path}.server_label")
+    name = parse_required_text(item.get("name"), f"{path}.name")
+    return ToolCall(
+        id=call_id,
+        name=build_tool_name(label, name),
+        arguments=parse_text(item.get("arguments"), f"{path}.arguments"),
+    )

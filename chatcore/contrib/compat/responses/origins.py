@@ -1,0 +1,130 @@
+"""Find where a request goes on: in which session, and behind which of its messages."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
+from chatcore.contrib.compat.client_messages import ClientMessage
+from chatcore.contrib.compat.models import StoredResponse
+from chatcore.contrib.compat.responses import compactions, history, ids, records
+from chatcore.contrib.compat.responses.request import ResponseRequest, build_not_found
+from chatcore.models import Session
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """What a request continues.
+
+    Without `session` a new conversation begins. `head_seq` is the message that the input follows:
+    0 for none, None for the newest one. `key` is the hash of the conversation so far, empty if it
+    is unknown.
+    """
+
+    messages: list[ClientMessage]
+    session: Session | None = None
+    head_seq: int | None = None
+    previous: StoredResponse | None = None
+    key: str = ""
+    system_texts: list[str] = field(default_factory=list)
+    summary: str = ""
+
+
+def find_origin(user: Any, request: ResponseRequest) -> Origin:
+    """Return what the request continues.
+
+    Raises the 404 problem for a response or a conversation that is not the user's.
+    """
+    messages = request.input.messages
+    if request.previous_response_id:
+        record = records.find_owned_response(user, request.previous_response_id)
+        if record is None:
+            raise build_previous_problem(request.previous_response_id)
+        return _continue_response(record, messages)
+    if request.conversation_id:
+        session = get_owned_conversation(user, request.conversation_id)
+        return Origin(messages=messages, session=session)
+    asked_record = _find_asked_response(user, request)
+    if asked_record:
+        return _continue_response(asked_record, [])
+    if request.input.compaction:
+        return _continue_compaction(user, request)
+    named_session = find_named_session(user, request.session_name)
+    known_messages = history.drop_server_calls(messages, request.input.server_call_ids)
+    known_history = history.find_known_history(user, known_messages, session=named_session)
+    if known_history:
+        return _continue_response(known_history.record, known_history.new_messages)
+    if named_session is None:
+        return Origin(messages=messages, key="")
+    # Another history than the stored one takes its place; only what is new is appended.
+    is_whole = any(message.role == "assistant" for message in messages)
+    return Origin(messages=messages, session=named_session, head_seq=0 if is_whole else None)
+
+
+def get_owned_conversation(user: Any, conversation_id: str) -> Session:
+    """Return a session of the user by its id as a conversation. Raises the 404 problem."""
+    pk = ids.parse_id(conversation_id, ids.CONVERSATION_PREFIX)
+    session = Session.objects.owned_by(user).filter(pk=pk).first() if pk else None
+    if session is None:
+        raise build_not_found("Conversation", conversation_id, param="conversation")
+    return session
+
+
+def find_named_session(user: Any, name: str) -> Session | None:
+    """Return the user's session that a client names, by its id or by the client's own name."""
+    if not name:
+        return None
+    sessions = Session.objects.owned_by(user)
+    try:
+        session = sessions.filter(pk=ids.UUID(name)).first()
+    except ValueError:  # the name is no UUID
+        session = None
+    return session or sessions.filter(external_id=name).first()
+
+
+def build_previous_problem(response_id: str) -> OpenAIProblem:
+    """Build the problem of a previous response that is not there."""
+    return OpenAIProblem(
+        404,
+        "previous_response_not_found",
+        f"Previous response with id '{response_id[:100]}' not found.",
+        param="previous_response_id",
+    )
+
+
+def _continue_response(record: StoredResponse, messages: list[ClientMessage]) -> Origin:
+    return Origin(
+        messages=messages,
+        session=record.session,
+        head_seq=records.get_last_seq(record),
+        previous=record,
+        key=history.build_next_key(record),
+        system_texts=record.system_texts,
+    )
+
+
+def _find_asked_response(user: Any, request: ResponseRequest) -> StoredResponse | None:
+    """Return the response whose question the end of a whole history answers."""
+    messages = request.input.messages
+    if not request.input.approvals or (messages and messages[-1].role != "assistant"):
+        return None
+    place = ids.parse_item_id(request.input.approvals[-1].request_id)
+    message = records.find_referenced_message(user, place) if place else None
+    if message is None or message.turn is None:
+        return None
+    rows = records.select_owned_responses(user).filter(turn=message.turn)
+    return rows.filter(input_seq__lt=message.seq).order_by("-input_seq").first()
+
+
+def _continue_compaction(user: Any, request: ResponseRequest) -> Origin:
+    seal = compactions.open_seal(user, request.input.compaction)
+    session = Session.objects.owned_by(user).filter(pk=seal.session_id).first()
+    messages = request.input.messages
+    if session is None:
+        # The session is deleted, and its summary is all that is left of it.
+        return Origin(messages=messages, system_texts=seal.system_texts, summary=seal.summary)
+    return Origin(
+        messages=messages,
+        session=session,
+        head_seq=seal.seq,
+        system_texts=seal.system_texts,
+    )

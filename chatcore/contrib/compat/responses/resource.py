@@ -1,0 +1,134 @@
+"""Build the resource of a response, from its row or from an answer that is not stored."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from chatcore.contrib.compat.models import StoredResponse
+from chatcore.contrib.compat.responses import ids, records
+from chatcore.contrib.compat.responses.output_items import Item
+from chatcore.models import Message
+from chatcore.providers.base import Usage
+
+# Fields of the request that the response does not repeat as they are.
+HIDDEN_FIELDS = frozenset({"include", "conversation", "servers", "approvals"})
+
+
+def load_resource(record: StoredResponse) -> dict[str, Any]:
+    """Return a stored response as it is now."""
+    record = records.reload_response(record)
+    messages = records.load_output_messages(record)
+    status = records.get_status(record, messages)
+    output = [] if status == "in_progress" else records.build_output(record, messages, status)
+    return build_resource(
+        record.request,
+        id=str(record),
+        created_at=int(record.created_at.timestamp()),
+        completed_at=_get_end_time(record, status),
+        status=status,
+        output=output,
+        previous_id=str(record.previous) if record.previous else None,
+        usage=None if status == "in_progress" else _sum_usage(messages),
+        error=_build_error(record) if status == "failed" else None,
+        cut_by=messages[-1].finish_reason if messages else "",
+    )
+
+
+def build_resource(
+    echo: dict[str, Any],
+    *,
+    id: str,
+    created_at: int,
+    status: str,
+    completed_at: int | None = None,
+    output: Sequence[Item] = (),
+    previous_id: str | None = None,
+    usage: dict[str, Any] | None = None,
+    error: dict[str, Any] | None = None,
+    cut_by: str = "",
+) -> dict[str, Any]:
+    """Return a response with all fields of the standard; `cut_by` is why the answer ended."""
+    repeated_fields = {name: value for name, value in echo.items() if name not in HIDDEN_FIELDS}
+    resource: dict[str, Any] = {
+        "id": id,
+        "object": "response",
+        "created_at": created_at,
+        "completed_at": completed_at,
+        "status": status,
+        "incomplete_details": _build_incomplete_details(cut_by) if status == "incomplete" else None,
+        "previous_response_id": previous_id,
+        "output": list(output),
+        "error": error,
+        "usage": usage,
+        **repeated_fields,
+    }
+    if echo.get("conversation"):
+        resource["conversation"] = {"id": echo["conversation"]}
+    return resource
+
+
+def _build_incomplete_details(cut_by: str) -> dict[str, Any]:
+    return {"reason": "content_filter" if cut_by == "refusal" else "max_output_tokens"}
+
+
+def format_usage(usage: Usage | None) -> dict[str, Any] | None:
+    """Return the provider's token counts under this API's names."""
+    if usage is None:
+        return None
+    return {
+        "input_tokens": usage.input,
+        "input_tokens_details": {
+            "cached_tokens": usage.cache_read or 0,
+            "cache_write_tokens": usage.cache_write or 0,
+        },
+        "output_tokens": usage.output,
+        # Providers count them with the others.
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage.input + usage.output,
+    }
+
+
+def load_headers(record: StoredResponse) -> dict[str, str]:
+    """Return the headers of an answer that is stored."""
+    return {"X-Session-Id": str(record.session_id)}
+
+
+def _sum_usage(messages: Sequence[Message]) -> dict[str, Any] | None:
+    """Return the tokens of all calls of the model for one response."""
+    counts = [
+        (
+            message.token_count_input,
+            message.token_count_output or 0,
+            message.token_count_cache_read or 0,
+            message.token_count_cache_write or 0,
+        )
+        for message in messages
+        if message.token_count_input is not None
+    ]
+    if not counts:
+        return None
+    sums = [sum(column) for column in zip(*counts, strict=True)]
+    return format_usage(
+        Usage(input=sums[0], output=sums[1], cache_read=sums[2], cache_write=sums[3])
+    )
+
+
+def _build_error(record: StoredResponse) -> dict[str, Any]:
+    problem = (record.turn.error if record.turn else None) or {}
+    return {
+        "code": problem.get("type", "server_error"),
+        "message": problem.get("detail", "The answer failed."),
+    }
+
+
+def _get_end_time(record: StoredResponse, status: str) -> int | None:
+    if status not in ("completed", "incomplete"):
+        return None
+    messages = records.load_output_messages(record)
+    if record.turn and record.turn.finished_at and not (messages and messages[-1].tool_calls):
+        return int(record.turn.finished_at.timestamp())
+    return int((messages[-1] if messages else record).created_at.timestamp())
+
+
+def get_conversation_id(record: StoredResponse) -> str:
+    """Return the id of the conversation that the response belongs to."""
+    return ids.format_conversation_id(record.session_id)

@@ -1,0 +1,200 @@
+"""The views of responses: create, read, follow, cancel and delete them."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+
+from asgiref.sync import async_to_sync
+from django.db import close_old_connections
+from django.http.response import HttpResponseBase
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatcore.api import event_streams
+from chatcore.api.errors import build_turn_problem
+from chatcore.api.turn_responses import wait_for_end
+from chatcore.contrib.compat.chat_completions.client_watch import ClientWatch
+from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
+from chatcore.contrib.compat.chat_completions.streams import await_first_chunk
+from chatcore.contrib.compat.models import StoredResponse
+from chatcore.contrib.compat.responses import (
+    compaction_answers,
+    creation,
+    item_lists,
+    records,
+    resource,
+    storage,
+    turn_streams,
+)
+from chatcore.contrib.compat.responses.face_view import ResponsesFaceView
+from chatcore.contrib.compat.responses.request import ResponseRequest
+from chatcore.contrib.compat.responses.stateless import UnstoredResponse
+from chatcore.events.long_responses import call_at_end, hand_over_stream
+from chatcore.models import Turn
+from chatcore.rest import turn_rate
+from chatcore.rest.problems import InvalidFieldError
+from chatcore.rest.scopes import get_scope
+from chatcore.turns import capacity
+
+
+class ResponsesView(ResponsesFaceView):
+    """Responses."""
+
+    def post(self, request: Request) -> HttpResponseBase:
+        """Answer the input, as a whole, as a stream, or in the background."""
+        response_request = creation.parse_body(
+            request.user, request.data, request.headers, scope=get_scope(request)
+        )
+        if not response_request.is_stored:
+            return self._answer_unstored(request, response_request)
+        record = creation.begin_stored(request, response_request)
+        return _send_record(request, response_request, record)
+
+    def _answer_unstored(
+        self, request: Request, response_request: ResponseRequest
+    ) -> HttpResponseBase:
+        """Answer without storing. The slot is released with the end of the answer."""
+        slot = capacity.take_slot(request.user.pk)
+        try:
+            turn_rate.count_turn(request)
+            response = UnstoredResponse(request.user, response_request)
+            headers = response.exchange.build_headers()
+            if response_request.stream:
+                stream = turn_streams.encode_events(response.follow())
+                return _hand_over(request, stream, headers, slot.release)
+            close_old_connections()
+            async_to_sync(response.collect)()
+            slot.release()
+            return Response(response.build_final_resource(), headers=headers)
+        except BaseException:
+            slot.release()
+            raise
+
+
+class ResponseDetailView(ResponsesFaceView):
+    """One stored response."""
+
+    def get(self, request: Request, response_id: str) -> HttpResponseBase:
+        """Return the response as it is now, or its events from a number on."""
+        record = records.get_owned_response(request.user, response_id)
+        if request.query_params.get("stream") != "true":
+            return Response(resource.load_resource(record), headers=resource.load_headers(record))
+        starting_after = _parse_number(request, "starting_after")
+        slot = event_streams.take_slot(request)
+        stream = turn_streams.stream_response(record, starting_after=starting_after)
+        return _hand_over(request, stream, resource.load_headers(record), slot.release)
+
+    def delete(self, request: Request, response_id: str) -> Response:
+        """Forget the response. Its messages stay in their session, for what follows them."""
+        record = records.get_owned_response(request.user, response_id)
+        turn_streams.cancel_response(record)
+        storage.delete_response(record)
+        return Response({"id": response_id, "object": "response", "deleted": True})
+
+
+class CancelView(ResponsesFaceView):
+    """Stopping a response in the background."""
+
+    def post(self, request: Request, response_id: str) -> Response:
+        """Stop the answer, keep what was said, and return the response."""
+        record = records.get_owned_response(request.user, response_id)
+        if not record.request.get("background"):
+            detail = (
+                "Only a response in the background can be cancelled; leave the stream of others."
+            )
+            raise OpenAIProblem(400, "not_in_background", detail)
+        turn_streams.cancel_response(record)
+        if record.turn:
+            wait_for_end(record.turn)
+        return Response(resource.load_resource(record), headers=resource.load_headers(record))
+
+
+class InputItemsView(ResponsesFaceView):
+    """The input of a response."""
+
+    def get(self, request: Request, response_id: str) -> Response:
+        """Return a page of the items that the client sent for this response."""
+        record = records.get_owned_response(request.user, response_id)
+        page = item_lists.list_input_items(record, request.query_params)
+        return Response(page, headers=resource.load_headers(record))
+
+
+class InputTokensView(ResponsesFaceView):
+    """Counting the tokens of an input."""
+
+    def post(self, request: Request) -> Response:
+        """Return how many tokens a request would send. Nothing is stored or sent."""
+        response_request = creation.parse_body(
+            request.user, request.data, request.headers, scope=get_scope(request)
+        )
+        count = creation.count_tokens(request.user, response_request)
+        return Response({"object": "response.input_tokens", "input_tokens": count})
+
+
+class CompactView(ResponsesFaceView):
+    """Compacting a conversation."""
+
+    def post(self, request: Request) -> Response:
+        """Return the conversation in a form that takes less room."""
+        body = request.data
+        if not isinstance(body, Mapping) or not body.get("model"):
+            raise InvalidFieldError("model", "The name of a model.")
+        response_request = creation.parse_body(
+            request.user, body, request.headers, scope=get_scope(request)
+        )
+        turn_rate.count_turn(request)
+        answer, headers = compaction_answers.compact(request.user, response_request)
+        return Response(answer, headers=headers)
+
+
+def _send_record(
+    request: Request, response_request: ResponseRequest, record: StoredResponse
+) -> HttpResponseBase:
+    """Return a stored response. Unless it is in the background, it stops when its client leaves."""
+    headers = resource.load_headers(record)
+    if record.turn is None or response_request.is_background:
+        if response_request.stream:
+            return _hand_over(request, turn_streams.stream_response(record), headers)
+        return Response(resource.load_resource(record), headers=headers)
+    watch = ClientWatch(record.turn)
+    call_at_end(request, watch.stop_unless_over)
+    if response_request.stream:
+        stream = watch.watch_parts(turn_streams.stream_response(record))
+        return _hand_over(request, stream, headers, watch.stop_unless_over)
+    try:
+        turn = wait_for_end(record.turn)
+    finally:
+        watch.finish()
+    if turn.status in (Turn.Status.FAILED, Turn.Status.INTERRUPTED):
+        raise build_turn_problem(turn)
+    return Response(resource.load_resource(record), headers=headers)
+
+
+def _hand_over(
+    request: Request,
+    stream: AsyncGenerator[bytes],
+    headers: Mapping[str, str],
+    on_end: Callable[[], object] | None = None,
+) -> HttpResponseBase:
+    """Return a stream; `on_end` is called at its end, or when its client leaves."""
+    close_old_connections()  # the stream opens connections for its own reads
+    try:
+        body = async_to_sync(await_first_chunk)(stream)
+    except BaseException:
+        if on_end:
+            on_end()
+        raise
+    return hand_over_stream(
+        request,
+        body,
+        content_type=event_streams.MEDIA_TYPE,
+        headers=event_streams.HEADERS | dict(headers),
+        on_end=on_end,
+    )
+
+
+def _parse_number(request: Request, name: str) -> int | None:
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise InvalidFieldError(name, "The number of an event.")
+    return int(text)
