@@ -27,13 +27,15 @@ class TimelineEntry:
 
     `versions` are the ids of all versions of the message, oldest first; empty if it has only one.
     `failed_turn` is set on the last message of a turn that failed, and `recalled` on the first
-    answer of a turn that brought passages back from before the boundary.
+    answer of a turn that brought passages back from before the boundary. `is_other_model` tells an
+    answer that another model wrote than the one before it.
     """
 
     message: Message
     calls: list[TimelineCall] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
     compacted: bool = False
+    is_other_model: bool = False
     failed_turn: Turn | None = None
     recalled: list[RecalledPassage] = field(default_factory=list)
 
@@ -84,6 +86,7 @@ def build_entries(session: Session, messages: Iterable[Message]) -> list[Timelin
     versions_by_message = versions.map_message_versions(session.pk)
     timeline_entries: list[TimelineEntry] = []
     open_calls: dict[str, TimelineCall] = {}
+    last_model = ""
     for message in rows:
         if message.role == Message.Role.TOOL and message.tool_call_id in open_calls:
             open_calls.pop(message.tool_call_id).result = message
@@ -95,7 +98,9 @@ def build_entries(session: Session, messages: Iterable[Message]) -> list[Timelin
             calls=calls,
             versions=versions_by_message.get(message.pk, []),
             compacted=message.seq < (session.compact_boundary_seq or 0),
+            is_other_model=bool(message.model and last_model not in ("", message.model)),
         )
+        last_model = message.model or last_model
         timeline_entries.append(entry)
     _mark_failed_turns(timeline_entries)
     _add_recalled_passages(timeline_entries)

@@ -82,6 +82,28 @@ def test_the_chat_on_the_page_can_be_deleted_and_opened_again(page: Page, sessio
     expect(page.locator(".message")).to_have_count(2)
 
 
+def test_the_head_of_a_chat_renames_it_and_offers_what_its_row_does(
+    page: Page, session: Session
+) -> None:
+    store_exchange(session, "What is 6 × 7?", "42")
+    page.goto(f"/c/{session.pk}/")
+    head = page.get_by_role("main").get_by_role("button", name="What to do with this chat")
+    head.focus()
+    page.keyboard.press("Enter")
+    menu = page.locator("#head-menu")
+    expect(menu.get_by_role("button", name="Rename")).to_be_focused()
+    for name in ("Share", "Project", "Archive", "Delete"):
+        expect(menu.get_by_role("button", name=name)).to_be_visible()
+    page.keyboard.press("Enter")
+    field = page.get_by_label("Title of the chat")
+    expect(field).to_be_focused()
+    field.fill("Sums")
+    field.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Sums")
+    expect(page.locator("#chats")).to_contain_text("Sums")
+    expect(head).to_be_focused()
+
+
 def test_a_chat_goes_out_as_a_file_and_comes_in_again(
     page: Page, session: Session, tmp_path: Path
 ) -> None:
@@ -89,8 +111,9 @@ def test_a_chat_goes_out_as_a_file_and_comes_in_again(
     Session.objects.filter(pk=session.pk).update(title="Sums")
     page.goto("/new/")
     page.get_by_role("button", name="Actions for Sums").click()
+    page.get_by_text("Export…").click()
     with page.expect_download() as download:
-        page.get_by_role("link", name="Export", exact=True).click()
+        page.get_by_role("link", name="With everything (JSON)").click()
     download.value.save_as(tmp_path / "sums.json")
     session.refresh_from_db()
     assert json.loads((tmp_path / "sums.json").read_text()) == json.loads(
@@ -324,13 +347,13 @@ def test_a_chat_is_named_by_its_first_words_everywhere(
 @pytest.mark.slow
 def test_words_typed_before_the_scripts_run_are_a_draft_too(page: Page, session: Session) -> None:
     held_routes: list[Route] = []
-    page.route("**/js/composer*.js*", lambda route: held_routes.append(route))
+    page.route("**/built/chat*.js*", lambda route: held_routes.append(route))
     page.goto(f"/c/{session.pk}/", wait_until="commit")
     page.get_by_label("Your message").fill("Typed early")
     wait_until(page, lambda: bool(held_routes))
     held_routes[0].continue_()
     page.wait_for_load_state("load")
-    page.unroute("**/js/composer*.js*")
+    page.unroute("**/built/chat*.js*")
     page.goto(f"/c/{session.pk}/")
     expect(page.get_by_label("Your message")).to_have_value("Typed early")
 

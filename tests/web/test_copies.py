@@ -48,6 +48,7 @@ def test_a_chat_is_printed_whole(page: Page, session: Session) -> None:
     page.add_init_script("window.print = () => { window.printed = document.body.innerText; };")
     page.goto(f"/c/{session.pk}/")
     page.get_by_role("button", name="Actions for The key").click()
+    page.get_by_text("Export…").click()
     page.get_by_role("link", name="Print or save as PDF").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("The key")
     expect(page.locator(".copy-messages .prose em")).to_have_text(["mat", "key"])

@@ -60,7 +60,7 @@ def test_at_four_hundred_percent_the_composer_scrolls_away(page: Page, session: 
 
 def test_a_message_about_a_file_does_not_cover_the_file(page: Page, session: Session) -> None:
     page.goto(f"/c/{session.pk}/")
-    page.locator("input[type=file][multiple]").set_input_files(
+    page.locator(".composer input[type=file]").set_input_files(
         {"name": "game.exe", "mimeType": "application/x", "buffer": bytes(range(256)) * 8}
     )
     expect(page.locator(".chip[data-failed]")).to_be_visible()

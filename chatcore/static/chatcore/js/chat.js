@@ -6,6 +6,7 @@ import { AnswerWait } from "./answer_wait.js";
 import { Approvals } from "./approvals.js";
 import { markSeen } from "./chat_news.js";
 import { Composer, createKey } from "./composer.js";
+import { ChatTitle } from "./chat_title.js";
 import { ConnectionStatus } from "./connection_status.js";
 import "./context_meter.js";
 import { tryToMove } from "./context_moves.js";
@@ -62,6 +63,7 @@ class ChatStream extends HTMLElement {
     this.sentRequest = new SentRequest(this);
     this.approvals = new Approvals(this);
     this.news = new AnswerNews(this);
+    new ChatTitle(this);
     this.wait = new AnswerWait(
       this.querySelector(".waiting"),
       Date.parse(this.dataset.runningSince),
@@ -207,6 +209,7 @@ class ChatStream extends HTMLElement {
   // Go on as the page of this chat.
   #openChat(id) {
     this.session = id;
+    this.querySelector(".chat-name").dataset.chat = id;
     showTemporary(this);
     this.#awaitsTitle = "writesTitles" in this.dataset;
     history.replaceState(null, "", buildPath(`c/${id}/`));

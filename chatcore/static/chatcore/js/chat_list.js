@@ -56,9 +56,12 @@ function hideDeletedRow() {
 }
 
 document.addEventListener("click", (event) => {
-  const row = event.target.closest("[data-deletes]")?.closest(".chat-row");
-  if (row) deleteChat({ id: row.dataset.chat, title: row.querySelector("a").firstChild.data });
-  event.target.closest(".menu > a")?.parentElement.hidePopover();
+  const chat = event.target.closest("[data-deletes]")?.closest("[data-chat]");
+  if (chat) {
+    const title = chat.querySelector(":scope > :is(a, h1)").firstChild.data;
+    deleteChat({ id: chat.dataset.chat, title });
+  }
+  event.target.closest(".menu a")?.closest(".menu").hidePopover();
   if (event.target.closest("[data-imports]")) document.getElementById("import-file").click();
 });
 
@@ -76,6 +79,8 @@ function fillMenu(menu) {
     for (const { name, value } of [...item.attributes])
       if (value.includes(ID_IN_MENU))
         item.setAttribute(name, value.replace(ID_IN_MENU, menu.parentElement.dataset.chat));
+  // The chat's own head has its field for the title itself (chat_title.js).
+  if (menu.closest(".chat-head")) items.querySelector("[data-renames]").removeAttribute("hx-get");
   menu.replaceChildren(items);
   globalThis.htmx.process(menu);
 }

@@ -6,15 +6,26 @@ import { PolicyWords } from "./policy_words.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
 
+let section = ""; // of the dialog, for which it was opened
+
 class ChatSettings extends HTMLElement {
   connectedCallback() {
     this.form = this.querySelector("form");
     this.params = JSON.parse(this.dataset.params);
     new PolicyWords(this);
+    if (section === "tools") requestAnimationFrame(() => this.#showTools());
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#save();
     });
+  }
+
+  // They were asked for alone.
+  #showTools() {
+    const tools = this.querySelector("[data-tools]");
+    tools.querySelector("details").open = true;
+    tools.scrollIntoView();
+    tools.querySelector("summary").focus({ preventScroll: true });
   }
 
   async #save() {
@@ -101,9 +112,10 @@ function parseNumber(text) {
 
 // The chat may have been stored after the page was rendered, so its address is set here.
 document.addEventListener("htmx:configRequest", ({ detail }) => {
+  if (!detail.elt.matches("[data-chat-settings]")) return;
+  section = detail.elt.dataset.chatSettings;
   const session = document.querySelector("chat-stream")?.session;
-  if (session && detail.elt.matches("[data-chat-settings]"))
-    detail.path = buildPath(`c/${session}/settings/`);
+  if (session) detail.path = buildPath(`c/${session}/settings/`);
 });
 
 customElements.define("chat-settings", ChatSettings);

@@ -79,12 +79,17 @@ class ContextMeter extends HTMLElement {
     return this.#sentTokens ?? this.#usage.estimated_input_tokens;
   }
 
+  // The whole chat does not fit.
+  get #isTooLong() {
+    const { estimated_input_tokens: tokens, available_input_tokens: room } = this.#usage;
+    return tokens > (room ?? Infinity);
+  }
+
   // What is lost is red; what a summary takes in is amber.
   get #level() {
-    const { should_compact: isOver, available_input_tokens: room } = this.#usage;
-    const isTooLong = this.#usage.estimated_input_tokens > (room ?? Infinity);
-    if (this.#sentTokens !== null || (isTooLong && !isSummarizedFirst(this.#usage))) return "lost";
-    return isOver ? "summarized" : "ok";
+    const isLost = this.#isTooLong && !isSummarizedFirst(this.#usage);
+    if (this.#sentTokens !== null || isLost) return "lost";
+    return this.#usage.should_compact ? "summarized" : "ok";
   }
 
   #render() {
@@ -169,7 +174,10 @@ class ContextMeter extends HTMLElement {
         }[usage.automatic];
     notice.hidden = !usage.should_compact && !pauseReason;
     notice.dataset.held = pauseReason ?? "";
-    if (!notice.hidden) notice.textContent = getText(pauseReason ?? "compactsSoon");
+    if (!notice.hidden)
+      notice.textContent = getText(
+        pauseReason ?? (this.#isTooLong ? "compactsFirst" : "compactsSoon"),
+      );
     this.querySelector(".window-learned").hidden = usage.window_source !== "learned";
   }
 

@@ -37,7 +37,7 @@ function onMenuOpen(menu) {
 }
 
 const getMenuItems = (menu) =>
-  [...menu.querySelectorAll("button, a")].filter((item) => item.checkVisibility());
+  [...menu.querySelectorAll("button, summary, a")].filter((item) => item.checkVisibility());
 
 document.addEventListener("keydown", (event) => {
   const menu = document.querySelector(`${MENU}:popover-open`);
@@ -63,7 +63,10 @@ function placeMenu(menu) {
   const isHeldBelow = wantsAbove && above >= MARGIN;
   menu.style.top = isHeldBelow ? "auto" : `${Math.max(MARGIN, wantsAbove ? above : below)}px`;
   menu.style.bottom = isHeldBelow ? `${innerHeight - button.top + GAP}px` : "auto";
-  const left = Math.max(MARGIN, button.right - width);
+  const isStart = "fromStart" in menu.dataset; // it begins where the line of its button begins
+  const line = isStart ? menu.parentElement.getBoundingClientRect() : button;
+  const isRight = isStart ? getComputedStyle(menu).direction === "rtl" : true;
+  const left = Math.max(MARGIN, isRight ? line.right - width : line.left);
   menu.style.left = `${Math.min(left, innerWidth - width - MARGIN)}px`;
   menu.dataset.placed = "";
 }
