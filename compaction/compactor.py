@@ -1,6 +1,7 @@
 """Answer Chatcore during a conversation: the class that CHATCORE["COMPACTOR"] names."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from chatcore.context.compactor import FittedRequest
 from chatcore.models import Session
@@ -8,11 +9,23 @@ from chatcore.providers.base import Request
 from chatcore.providers.errors import ContextOverflow
 from compaction import policies
 from compaction.asked_policy import AskedPolicy
-from compaction.requests import guard, on_demand, stateless
-from compaction.requests.on_demand import CompactionReport
-from compaction.runs import load
+from compaction.models import CompactionRun
+from compaction.requests import guard, stateless
+from compaction.runs import engine, load
 from compaction.runs.load import CompactionLoad
+from compaction.runs.queue import RunConflict
+from compaction.sizing.session_context import NoSuchSession
 from models_registry.models import AiModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompactionReport:
+    """How a run ended, and the tokens that its model read and wrote."""
+
+    run_id: str
+    status: str
+    input_tokens: int
+    output_tokens: int
 
 
 class Compactor:
@@ -44,8 +57,21 @@ class Compactor:
     def compact_session(
         self, session: Session, *, instructions: str = ""
     ) -> CompactionReport | None:
-        """Compact the session now and return how that ended; None if it is deleted."""
-        return on_demand.compact_session(session.pk, instructions=instructions)
+        """Compact the session in this thread; return how that ended, None if it is deleted."""
+        try:
+            run = engine.compact_now(
+                session.pk, trigger=CompactionRun.Trigger.MANUAL, instructions=instructions
+            )
+        except RunConflict as conflict:  # another run is open for too long: the report is about it
+            run = conflict.run
+        except NoSuchSession:
+            return None
+        return CompactionReport(
+            run_id=str(run.pk),
+            status=run.status,
+            input_tokens=run.input_tokens or 0,
+            output_tokens=run.output_tokens or 0,
+        )
 
     def fit_request(
         self, model: AiModel, request: Request, *, overflow: ContextOverflow | None = None

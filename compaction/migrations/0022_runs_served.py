@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from compaction.indexes import AddIndexWithoutLock
+from chatcore.databases.indexes import AddIndexWithoutLock
 
 
 class Migration(migrations.Migration):

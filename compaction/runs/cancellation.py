@@ -3,10 +3,10 @@
 from django.db import transaction
 from django.utils import timezone
 
-from chatcore.events.types import EventType
+from chatcore.events.log import append_events
+from chatcore.events.types import CompactionEndedPayload, EventType
 from compaction.models import OPEN_STATUSES, CompactionRun
 from compaction.runs import lifecycle
-from compaction.sessions.announcements import announce_events
 from compaction.worker import tasks
 
 REASON = "It was stopped by hand."
@@ -19,8 +19,8 @@ def cancel_run(run: CompactionRun) -> bool:
     """
     with transaction.atomic():
         # The event locks the session's row, which comes before the run (docs/concurrency.md).
-        payload = {"run": str(run.pk), "reason": REASON}
-        announce_events(run.session_id, (EventType.COMPACTION_SKIPPED, payload))
+        payload: CompactionEndedPayload = {"run": str(run.pk), "reason": REASON}
+        append_events(run.session_id, (EventType.COMPACTION_SKIPPED, payload))
         open_run = CompactionRun.objects.filter(pk=run.pk, status__in=OPEN_STATUSES)
         has_ended = not open_run.update(
             status=CompactionRun.Status.SKIPPED,

@@ -33,7 +33,15 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from chatcore.events.types import EventType
+from chatcore.events.log import append_events
+from chatcore.events.types import (
+    CompactionAppliedPayload,
+    CompactionEndedPayload,
+    CompactionStartedPayload,
+    ContextTrimmedPayload,
+    EventType,
+    NewEvent,
+)
 from compaction.core.outcome import MessageOutcome, Outcome
 from compaction.core.policy import Policy
 from compaction.core.transcript import Transcript, TranscriptEdit
@@ -41,7 +49,6 @@ from compaction.ledger import reference
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import leases, replacement
 from compaction.runs.telemetry import count_run
-from compaction.sessions.announcements import announce_events
 from compaction.sessions.transcripts import install_outcome
 from compaction.sizing.queries import load_session_state
 from compaction.sizing.session_context import SessionContext
@@ -55,8 +62,6 @@ FIRST_WAIT_SECONDS = 30
 LONGEST_WAIT_SECONDS = 3600
 MIN_GAIN_RATIO = 0.05  # of the threshold; a run that gains less counts as fruitless
 
-RunEvent = tuple[EventType, dict[str, Any]]
-
 
 def announce_start(
     run: CompactionRun, *, message_count: int, force: bool, target_count: int | None = None
@@ -69,7 +74,7 @@ def announce_start(
     """
     if run.announced:
         return
-    payload = {
+    payload: CompactionStartedPayload = {
         "run": str(run.pk),
         "messages_count": message_count,
         "force": force,
@@ -77,7 +82,7 @@ def announce_start(
         "expected_seconds": run.expected_seconds,
     }
     with transaction.atomic():
-        _announce_events(run, (EventType.COMPACTION_STARTED, payload))
+        append_events(run.session_id, (EventType.COMPACTION_STARTED, payload))
         if not leases.select_claimed_run(run).filter(announced=False).update(announced=True):
             raise leases.RunLeaseLost
     run.announced = True
@@ -104,7 +109,7 @@ def apply_run(
             )
             _install_and_close(run, context, transcript, outcome)
             _record_success(run, context, outcome)
-            _announce_events(run, *_build_applied_events(run, context, outcome))
+            append_events(run.session_id, *_build_applied_events(run, context, outcome))
     except BaseException:
         # The row was rolled back; the object in memory must agree with it for the next attempt.
         run.announced = was_announced
@@ -215,10 +220,9 @@ def _serialize_records(
 
 def skip_run(run: CompactionRun, reason: str, *, tokens: int | None = None) -> None:
     """End a run that changed nothing, with the reason. Raises RunLeaseLost."""
+    payload: CompactionEndedPayload = {"run": str(run.pk), "reason": reason}
     with transaction.atomic():
-        _announce_events(
-            run, (EventType.COMPACTION_SKIPPED, {"run": str(run.pk), "reason": reason})
-        )
+        append_events(run.session_id, (EventType.COMPACTION_SKIPPED, payload))
         close_run(
             run,
             CompactionRun.Status.SKIPPED,
@@ -238,15 +242,15 @@ def fail_run(
     row (docs/origins.md, "FEAT-011, Failure Handling Rules").
     """
     trims_requests = context is not None and _should_trim_requests(context, tokens or 0)
-    events: list[RunEvent] = [(EventType.COMPACTION_FAILED, {"run": str(run.pk), "reason": reason})]
+    payload: CompactionEndedPayload = {"run": str(run.pk), "reason": reason}
+    events: list[NewEvent] = [(EventType.COMPACTION_FAILED, payload)]
     if trims_requests and context is not None:
         fallback = context.policy.fallback
         if fallback.notify and not _was_trimming_announced(run):
-            events.append(
-                (EventType.CONTEXT_TRIMMED, {"notice": fallback.notice, "run": str(run.pk)})
-            )
+            trimming: ContextTrimmedPayload = {"notice": fallback.notice, "run": str(run.pk)}
+            events.append((EventType.CONTEXT_TRIMMED, trimming))
     with transaction.atomic():
-        _announce_events(run, *events)
+        append_events(run.session_id, *events)
         status = CompactionRun.Status.FELL_BACK if trims_requests else CompactionRun.Status.FAILED
         close_run(
             run, status, error=reason, reason=reason, tokens_before=tokens, tokens_after=tokens
@@ -280,7 +284,8 @@ def announce_trimming(context: SessionContext) -> None:
     fallback = context.policy.fallback
     with transaction.atomic():
         if fallback.notify:
-            announce_events(session_id, (EventType.CONTEXT_TRIMMED, {"notice": fallback.notice}))
+            payload: ContextTrimmedPayload = {"notice": fallback.notice}
+            append_events(session_id, (EventType.CONTEXT_TRIMMED, payload))
         SessionState.objects.update_or_create(session_id=session_id, defaults={"trimming": True})
 
 
@@ -309,39 +314,31 @@ def close_run(run: CompactionRun, status: str, **fields: Any) -> None:
     transaction.on_commit(lambda: count_run(run))
 
 
-def _announce_events(run: CompactionRun, *events: RunEvent) -> None:
-    # Called before the run's row is written, because an event locks the session's row, and the
-    # session comes before the run in the order of locks.
-    announce_events(run.session_id, *events)
-
-
 def _build_applied_events(
     run: CompactionRun, context: SessionContext, outcome: Outcome
-) -> list[RunEvent]:
+) -> list[NewEvent]:
     """Return the event of an applied run, and the notice of trimming if no summary was written."""
-    field_names = (
-        "tokens_saved",
-        "messages_compacted",
-        "tokens_before",
-        "tokens_after",
-        "duration_ms",
-        "stages_used",
-        "reason",
-    )
     # Each call of a model adds to these columns in the database, not in `run`.
     model, cost = CompactionRun.objects.values_list("model", "cost").get(pk=run.pk)
-    payload = {
+    payload: CompactionAppliedPayload = {
         "run": str(run.pk),
         "model": model,
         "summary_model": run.summary_model,
         "cost": None if cost is None else float(cost),
         "targets_count": len(run.targets),
-        **{name: getattr(run, name) for name in field_names},
+        "tokens_saved": run.tokens_saved,
+        "messages_compacted": run.messages_compacted,
+        "tokens_before": run.tokens_before,
+        "tokens_after": run.tokens_after,
+        "duration_ms": run.duration_ms,
+        "stages_used": run.stages_used,
+        "reason": run.reason,
     }
-    events: list[RunEvent] = [(EventType.COMPACTION_APPLIED, payload)]
+    events: list[NewEvent] = [(EventType.COMPACTION_APPLIED, payload)]
     fallback = context.policy.fallback
     if outcome.summary_error and not outcome.is_extract and fallback.notify:
-        events.append((EventType.CONTEXT_TRIMMED, {"notice": fallback.notice, "run": str(run.pk)}))
+        trimming: ContextTrimmedPayload = {"notice": fallback.notice, "run": str(run.pk)}
+        events.append((EventType.CONTEXT_TRIMMED, trimming))
     return events
 
 

@@ -2,10 +2,10 @@
 
 from django.db import transaction
 
-from chatcore.events.types import EventType
+from chatcore.events.log import append_events
+from chatcore.events.types import CompactionProgressPayload, EventType
 from compaction.models import CompactionRun
 from compaction.runs import leases
-from compaction.sessions.announcements import announce_events
 
 
 class RunProgress:
@@ -37,7 +37,7 @@ class RunProgress:
         if self._announced_chars is not None and len(text) == self._announced_chars:
             return
         offset = self._announced_chars or 0
-        payload = {
+        payload: CompactionProgressPayload = {
             "run": str(self.run.pk),
             "part": self.part,
             "parts": self.parts,
@@ -45,5 +45,5 @@ class RunProgress:
             "text": text[offset:],
         }
         with transaction.atomic():
-            announce_events(self.run.session_id, (EventType.COMPACTION_PROGRESS, payload))
+            append_events(self.run.session_id, (EventType.COMPACTION_PROGRESS, payload))
         self._announced_chars = len(text)

@@ -19,8 +19,7 @@ from compaction.summaries.accounting import read_times
 from compaction.summaries.cache_reuse import CacheReuse
 from compaction.summaries.cache_reuse import build_text as build_reuse_text
 from compaction.summaries.call_log import FROM_MESSAGES, CallLog, CallPlace
-from compaction.summaries.chunks import take_chunk
-from compaction.summaries.density import estimate_density
+from compaction.summaries.chunks import estimate_density, take_chunk
 from compaction.summaries.model_calls import (
     CallFailed,
     CallResult,

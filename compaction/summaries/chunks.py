@@ -1,6 +1,12 @@
-"""Divide a transcript into the texts of single calls."""
+"""Divide a transcript into the texts of single calls, and estimate how dense a text is."""
 
 from collections import deque
+from collections.abc import Sequence
+
+from compaction.core.features import estimate_by_features
+
+SAMPLE_COUNT = 16
+SAMPLE_CHARS = 512
 
 
 def take_chunk(pending_lines: deque[str], room: int) -> str:
@@ -21,3 +27,10 @@ def take_chunk(pending_lines: deque[str], room: int) -> str:
         pieces.append(piece)
         free_chars -= len(piece) + 2
     return "\n\n".join(pieces)
+
+
+def estimate_density(lines: Sequence[str]) -> float:
+    """Return the estimated tokens a character, from samples spread over the text; 0 for no text."""
+    step = max(1, len(lines) // SAMPLE_COUNT)
+    sample = "".join(line[:SAMPLE_CHARS] for line in lines[::step])
+    return estimate_by_features(sample) / len(sample) if sample else 0

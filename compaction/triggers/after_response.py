@@ -1,15 +1,15 @@
 """Measure a session after each response, and request a run over the threshold."""
 
 import logging
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
-from chatcore.events.types import EventType
+from chatcore.events.log import append_events
+from chatcore.events.types import ContextUsagePayload, EventType
 from compaction.core.state import StructuredState
 from compaction.ledger import recorder
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import engine
-from compaction.sessions.announcements import announce_events
 from compaction.sizing import calibration, request_size, session_context
 from compaction.sizing.decision_log import Action, log_decision
 from compaction.sizing.session_context import SessionContext
@@ -31,7 +31,7 @@ def measure_and_request_run(*, session_id: UUID, **_: Any) -> None:
         if context is None:
             return
         usage = describe_usage(context)
-        announce_events(session_id, (EventType.CONTEXT_USAGE, usage))
+        append_events(session_id, (EventType.CONTEXT_USAGE, cast(ContextUsagePayload, usage)))
         has_work = usage["should_compact"] or memory.is_session_memory_full(context)
         action = _choose_action(context, should_compact=has_work)
         tokens = usage["estimated_input_tokens"]

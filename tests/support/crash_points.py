@@ -40,7 +40,6 @@ HELPER_FUNCTIONS = {
     "_open_transaction",
     "append_events",
     "append_events_of_many",
-    "announce_events",
 }
 WRITES = ("INSERT", "UPDATE", "DELETE")
 DELAY_SECONDS = 0.3
