@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from chatcore.databases.clock import read_clock
 from chatcore.extension import exclude_kept
-from chatcore.files import images, output_store, pdf, photographs, text
+from chatcore.files import images, office, output_store, pdf, photographs, text
 from chatcore.files.names import clean_file_name
 from chatcore.models import Attachment, Message, OutputFile, Session
 from chatcore.sessions.token_estimate import estimate_tokens
@@ -23,7 +23,12 @@ MAX_BYTES = 10 * 1024 * 1024
 MAX_FILES = 20  # of one message
 MAX_UNSENT_FILES = 2 * MAX_FILES  # of one session
 UNSENT_LIFETIME = timedelta(days=1)
-UNREADABLE = (images.BrokenImage, pdf.UnreadablePdf, photographs.UnreadablePhotograph)
+UNREADABLE = (
+    images.BrokenImage,
+    office.UnreadableDocument,
+    pdf.UnreadablePdf,
+    photographs.UnreadablePhotograph,
+)
 
 
 class FileRejected(Exception):
@@ -73,8 +78,9 @@ def store_file(session: Session, *, name: str, data: bytes, is_pending: bool = T
 def inspect_file(*, name: str, data: bytes, owner_id: object = None) -> Attachment:
     """Return the unsaved attachment for a file, without a session.
 
-    This may take seconds for a PDF file or a photograph; files of one owner are read one after the
-    other. A photograph that no provider takes is stored as one that they take. Raises FileRejected.
+    This may take seconds for a PDF or office file, or a photograph; files of one owner are read one
+    after the other. A photograph that no provider takes is stored as one that they take. Raises
+    FileRejected.
     """
     if len(data) > MAX_BYTES:
         raise FileRejected(f"A file has at most {MAX_BYTES // 1024**2} MB.")
@@ -92,16 +98,12 @@ def inspect_file(*, name: str, data: bytes, owner_id: object = None) -> Attachme
             except photographs.UnreadablePhotograph:
                 raise error from None  # it says how large the image is
             image = images.identify_image(data)
-        file_text = None
-        if image is None and pdf.is_pdf(data):
-            file_text = _extract_pdf_text(data, owner_id)
+        document = None if image else _read_document(data, owner_id)
     except UNREADABLE as error:
         raise FileRejected(str(error)) from None
     if image:
         return _build_image(file_name, data, image)
-    media_type = "application/pdf"
-    if file_text is None:
-        file_text, media_type = _decode_text(file_name, data)
+    file_text, media_type = document or _decode_text(file_name, data)
     return Attachment(
         name=file_name,
         media_type=media_type,
@@ -184,8 +186,8 @@ def _decode_text(name: str, data: bytes) -> tuple[str, str]:
     decoded = text.read_text(data)
     if decoded is None:
         raise FileRejected(
-            "Only texts, PDF files and images (PNG, JPEG, GIF, WebP, HEIC, AVIF) can be attached;"
-            " this is something else."
+            "Only texts, PDF files and images (PNG, JPEG, GIF, WebP, HEIC, AVIF) can be attached,"
+            " and office files (DOCX, XLSX, PPTX); this is something else."
         )
     media_type = text.guess_media_type(name)
     if decoded.guessed_encoding:
@@ -202,8 +204,14 @@ def _convert_photograph(name: str, data: bytes, owner_id: object) -> tuple[str, 
     return f"{PurePosixPath(name).stem}{extension}", picture
 
 
-def _extract_pdf_text(data: bytes, owner_id: object) -> str:
+def _read_document(data: bytes, owner_id: object) -> tuple[str, str] | None:
+    """Return the text and the media type of a PDF or office file; None for others."""
+    media_type = office.find_media_type(data)
+    if not (media_type or pdf.is_pdf(data)):
+        return None
     # Reading takes seconds, and others need a connection of the same pool meanwhile.
     if not connection.in_atomic_block:
         close_old_connections()
-    return pdf.extract_text(data, owner=owner_id)
+    if media_type:
+        return office.extract_text(data, owner=owner_id), media_type
+    return pdf.extract_text(data, owner=owner_id), "application/pdf"

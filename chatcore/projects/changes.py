@@ -98,7 +98,7 @@ def add_file(project: Project, *, name: str, data: bytes) -> ProjectFile:
     attachment = intake.inspect_file(name=name, data=data, owner_id=project.owner_id)
     if not attachment.text.strip():
         raise FileRejected(
-            "A project takes only files with text: texts, and PDF files that have any."
+            "A project takes only files with text: texts, and PDF and office files that have any."
         )
     sent_file = File(name=attachment.name, size=attachment.size, text=attachment.text)
     stored_object = output_store.put_data_away(attachment)

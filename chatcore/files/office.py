@@ -1,0 +1,45 @@
+"""Extract the text of DOCX, XLSX and PPTX files, in a child process.
+
+Sheets and slides are divided by form feeds, as the pages of a PDF file are.
+"""
+
+import io
+import zipfile
+from pathlib import Path
+
+from chatcore.files.child_process import run_reader
+
+_READER = Path(__file__).with_name("office_reader.py")
+_OPEN_XML = "application/vnd.openxmlformats-officedocument"
+# By the part that each kind of file has.
+MEDIA_TYPES = {
+    "word/document.xml": f"{_OPEN_XML}.wordprocessingml.document",
+    "xl/workbook.xml": f"{_OPEN_XML}.spreadsheetml.sheet",
+    "ppt/presentation.xml": f"{_OPEN_XML}.presentationml.presentation",
+}
+
+
+class UnreadableDocument(Exception):
+    """An office file that cannot be read because it is damaged."""
+
+
+def find_media_type(data: bytes) -> str:
+    """Return the media type of an office file; empty for what is none."""
+    if not data.startswith(b"PK\x03\x04"):
+        return ""
+    try:
+        names = set(zipfile.ZipFile(io.BytesIO(data)).namelist())
+    except zipfile.BadZipFile:
+        return ""
+    return next((kind for part, kind in MEDIA_TYPES.items() if part in names), "")
+
+
+def extract_text(data: bytes, *, owner: object = None) -> str:
+    """Return the text, as Markdown where that says more. Raises UnreadableDocument.
+
+    `owner` is whoever sent the file. One that takes longer than a reader may is read up to there.
+    """
+    output, exit_code = run_reader(_READER, data, owner=owner)
+    if exit_code and not output:
+        raise UnreadableDocument("This document cannot be read.")
+    return output.decode(errors="ignore").replace("\x00", "").strip()
