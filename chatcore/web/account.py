@@ -109,7 +109,7 @@ def show_settings(request: HttpRequest) -> HttpResponse:
         "chosen_language": request.COOKIES.get(project.LANGUAGE_COOKIE_NAME, ""),
     }
     if request.user.has_perm(providers.PERMISSION):
-        context["providers"] = providers.list_providers()
+        context["providers"] = providers.sort_providers()
         context["may_add_providers"] = request.user.has_perms(providers.ADD_PERMISSIONS)
     return render(request, "chatcore/settings.html", context)
 

@@ -2,3 +2,4 @@
 
 import "./app.js";
 import "../js/notifications.js";
+import "../js/settings_list.js";
