@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from chatcore.accounts.audit import Act
     from chatcore.events.types import Event
-    from chatcore.rights.names import Kind
+    from chatcore.rights import Kind
     from chatcore.spending.calls import CallEnd, Reservation
 
 Card = dict[str, Any]

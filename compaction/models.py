@@ -361,8 +361,8 @@ def find_open_run(session_id: uuid.UUID) -> CompactionRun | None:
     return CompactionRun.objects.filter(session_id=session_id, status__in=OPEN_STATUSES).first()
 
 
-from compaction.leaf_tables import LeafComposition, SummaryLeaf  # noqa: E402, F401
 from compaction.ledger.rule_tables import SentRules, StandingRule  # noqa: E402, F401
 from compaction.runs.worker_signs import WorkerBeat  # noqa: E402, F401
 from compaction.sizing.model_ratio import ModelRatio  # noqa: E402, F401
 from compaction.summaries.call_table import ModelCall  # noqa: E402, F401
+from compaction.summaries.leaf_tables import LeafComposition, SummaryLeaf  # noqa: E402, F401

@@ -25,7 +25,7 @@ from chatcore.files import intake, output_store
 from chatcore.models import Attachment, Session
 from chatcore.rest.problems import InvalidFieldError, Problem, TooLargeProblem
 from chatcore.rest.routes import build_api_path
-from chatcore.rights.models import select_models
+from chatcore.rights import select_models
 from chatcore.sessions.keeping import refuse_if_kept
 
 # A browser must never treat a user's file as a page of this site: its scripts would run with the

@@ -13,7 +13,7 @@ from chatcore.models import Turn
 from chatcore.rest import problems
 from chatcore.rest.commits import NOTHING_STORED
 from chatcore.rest.problems import InvalidFieldError, Problem, TooLargeProblem
-from chatcore.rights.models import ModelNotAllowed
+from chatcore.rights import ModelNotAllowed
 from chatcore.sessions import drafts
 from chatcore.transfer import importer, reader
 from chatcore.turns import approvals, capacity, client_tools, leases, service, versions

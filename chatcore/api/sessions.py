@@ -17,7 +17,7 @@ from chatcore.models import Session
 from chatcore.rest import conditions
 from chatcore.rest.problems import InvalidFieldError
 from chatcore.rest.routes import build_api_path
-from chatcore.rights.models import select_models
+from chatcore.rights import select_models
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.deletion import delete_session

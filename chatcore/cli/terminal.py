@@ -25,7 +25,7 @@ from chatcore.context import revisions
 from chatcore.events import log as event_log
 from chatcore.events.types import TURN_END_EVENTS, Event, EventType
 from chatcore.models import Session, Turn
-from chatcore.rights.models import ModelNotAllowed, select_models
+from chatcore.rights import ModelNotAllowed, select_models
 from chatcore.turns import leases, service
 from chatcore.turns.notices import list_new_notices
 

@@ -9,7 +9,7 @@ from chatcore.databases.literals import Literal
 from chatcore.models import Session, Turn
 from chatcore.projects.system_text import has_left_out
 from chatcore.providers.base import Tool, ToolCall
-from chatcore.rights.names import EVERYTHING, AllowedNames, Kind, list_allowed, list_allowed_in
+from chatcore.rights import EVERYTHING, AllowedNames, Kind, list_allowed, list_allowed_in
 from chatcore.tools import (
     calculate,
     current_time,

@@ -14,7 +14,7 @@ from chatcore.context import revisions
 from chatcore.databases.short_transactions import weigh_row
 from chatcore.models import Attachment, ContextRevision, Message, OutputFile, Session, Turn
 from chatcore.providers import params as provider_params
-from chatcore.rights.models import select_models
+from chatcore.rights import select_models
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.draft_rows import (

@@ -1,7 +1,7 @@
 """Give a session without a language model one that its owner may use."""
 
 from chatcore.models import Session
-from chatcore.rights.models import select_models
+from chatcore.rights import select_models
 from chatcore.sessions.changes import record_session_change
 from models_registry.models import AiModel
 

@@ -29,7 +29,7 @@ from chatcore.providers.errors import (
     ProviderUnavailable,
     ToolsRefused,
 )
-from chatcore.rights.models import require_model
+from chatcore.rights import require_model
 from chatcore.signals import response_completed
 from chatcore.spending.calls import (
     CallRefused,

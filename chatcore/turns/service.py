@@ -19,8 +19,7 @@ from chatcore.events import log as event_log
 from chatcore.events.types import EventType, NewEvent, TurnStartedPayload
 from chatcore.files import intake
 from chatcore.models import Message, Session, Turn
-from chatcore.rights.losses import apply_losses
-from chatcore.rights.models import require_model
+from chatcore.rights import require_model
 from chatcore.turns import (
     approvals,
     capacity,
@@ -33,6 +32,7 @@ from chatcore.turns.approvals import Approval
 from chatcore.turns.default_models import ensure_model
 from chatcore.turns.generation import generate_answer, resume_answer
 from chatcore.turns.leases import TurnRunning, compute_lease_end, find_open_turn, refuse_open_turn
+from chatcore.turns.losses import apply_losses
 from chatcore.turns.messages import build_created_event, store_message
 from chatcore.turns.recovery import close_dead_turn, recover_dead_turns
 from chatcore.turns.runner import turn_runner

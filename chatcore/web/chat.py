@@ -16,7 +16,7 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from chatcore.local_model.state import load_local_model_state as local_model_state
 from chatcore.models import Message, Session, Turn
-from chatcore.rights.models import has_usable_models, select_models
+from chatcore.rights import has_usable_models, select_models
 from chatcore.sessions.truncation import clean_text
 from chatcore.web import message_pages, timeline
 from chatcore.web.chat_list import load_chat_list, load_sidebar

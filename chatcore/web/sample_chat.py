@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 
 from chatcore.context import revisions
 from chatcore.models import ContextRevision, Session
-from chatcore.rights.models import select_models
+from chatcore.rights import select_models
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.transfer.importer import import_messages
 from models_registry.models import AiModel

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 from chatcore.models import Session
-from chatcore.rights.names import Kind, list_allowed
+from chatcore.rights import Kind, list_allowed
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp import catalog
 

@@ -10,6 +10,7 @@ from chatcore.web import (
     chat_settings,
     context_panel,
     conversations,
+    copies,
     diagrams,
     imports,
     mcp_servers,
@@ -17,7 +18,6 @@ from chatcore.web import (
     sample_chat,
     search,
 )
-from chatcore.web.copies import print_page
 from chatcore.web.installation import views as installation
 from chatcore.web.projects import chats as project_chats
 from chatcore.web.projects import pages as projects
@@ -40,7 +40,7 @@ urlpatterns = [
     path("c/<uuid:pk>/turns/<uuid:turn_pk>/error/", chat.show_turn_error, name="turn_error"),
     path("new/settings/", chat_settings.show_chat_settings, name="new_chat_settings"),
     path("c/<uuid:pk>/settings/", chat_settings.show_chat_settings, name="chat_settings"),
-    path("c/<uuid:pk>/print/", print_page.show_print_page, name="print_chat"),
+    path("c/<uuid:pk>/print/", copies.show_print_page, name="print_chat"),
     path("imports/<uuid:pk>/", imports.show_import, name="import"),
     path("projects/", projects.show_projects, name="projects"),
     path("projects/new/", projects.create_project, name="create_project"),

@@ -20,7 +20,7 @@ from chatcore.rest.fields import (
     StrictTextField,
 )
 from chatcore.rest.problems import InvalidFieldError, Problem
-from chatcore.rights.policies import select_policies
+from chatcore.rights import select_policies
 from compaction import policies
 from compaction.api.session_scope import SessionScopedView, get_owned_session_id
 from compaction.core.knobs import PolicyError

@@ -16,7 +16,7 @@ from chatcore.models import ContextRevision, Message, Session, Turn
 from chatcore.projects import system_text
 from chatcore.projects.system_text import SharedText, choose_files
 from chatcore.providers.base import Tool
-from chatcore.rights.names import EVERYTHING, AllowedNames, Kind, list_allowed_in
+from chatcore.rights import EVERYTHING, AllowedNames, Kind, list_allowed_in
 from chatcore.statements import load_measured_row
 from chatcore.tools import registry as tool_registry
 from chatcore.turns import client_tools

@@ -7,8 +7,8 @@ from typing import Any
 
 from compaction.core.stages.base import SummaryFailed
 from compaction.models import CompactionRun, ModelCall
-from compaction.packing import pack_text
 from compaction.summaries.accounting import record_call
+from compaction.summaries.call_table import pack_text
 from compaction.summaries.model_calls import CallFailed, CallResult, CallTrace, Prompt
 from compaction.summaries.refusals import count_refusal, name_refusal, store_refusal
 

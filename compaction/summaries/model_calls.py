@@ -28,7 +28,7 @@ from chatcore.providers.errors import (
     ProviderRejected,
     ProviderTimeout,
 )
-from chatcore.rights.models import select_models
+from chatcore.rights import select_models
 from chatcore.spending.calls import (
     Purpose,
     Reservation,
@@ -38,9 +38,9 @@ from chatcore.spending.calls import (
     settle_call,
 )
 from chatcore.tools import registry as tool_registry
-from compaction.packing import pack_text
 from compaction.patience import store_patiently
 from compaction.sessions.translation import estimate_stored_tokens
+from compaction.summaries.call_table import pack_text
 from models_registry.models import AiModel, Provider
 
 logger = logging.getLogger(__name__)

@@ -30,7 +30,7 @@ from chatcore.projects.changes import add_file, create_project
 from chatcore.providers.base import Request
 from compaction.ledger.rule_tables import StandingRule
 from compaction.models import CompactionRun, LedgerLine, ModelCall, WorkingState
-from compaction.packing import pack_text
+from compaction.summaries.call_table import pack_text
 from tests.support.route_matrix import (
     CALL,
     CONVERSATION,

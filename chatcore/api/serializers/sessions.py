@@ -13,9 +13,7 @@ from chatcore.models import Session
 from chatcore.providers.params import find_unknown_names
 from chatcore.rest import limits
 from chatcore.rest.fields import RatioField, StrictBooleanField, StrictSerializer, StrictTextField
-from chatcore.rights.models import select_models
-from chatcore.rights.names import Kind, list_allowed
-from chatcore.rights.policies import accepts_policy
+from chatcore.rights import Kind, accepts_policy, list_allowed, select_models
 from chatcore.sessions.visible_text import is_visible
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp import catalog as mcp_catalog

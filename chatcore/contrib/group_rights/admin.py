@@ -12,7 +12,7 @@ from chatcore.admin.setup_file import SetupFileAdmin
 from chatcore.context.compactor import get_compactor
 from chatcore.contrib.group_rights.models import GroupRights
 from chatcore.models import McpServer
-from chatcore.rights.names import WILDCARD
+from chatcore.rights import WILDCARD
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp import catalog
 from models_registry.models import AiModel

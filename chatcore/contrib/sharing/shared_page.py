@@ -17,7 +17,7 @@ from chatcore.contrib.sharing.models import Share
 from chatcore.files import output_store
 from chatcore.models import Attachment
 from chatcore.transfer.transcript import read_parts
-from chatcore.web.copies.pages import stream_page
+from chatcore.web.copies import stream_page
 
 # Nothing but the server's own styles, scripts and pictures; no form, no frame, no request.
 CONTENT_SECURITY_POLICY = (

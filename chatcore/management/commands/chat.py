@@ -18,7 +18,7 @@ from chatcore.cli.screen import EXIT_SIGN_IN, EXIT_USAGE, ChatUnavailable
 from chatcore.cli.terminal import Terminal
 from chatcore.context.compactor import get_compactor
 from chatcore.models import Session
-from chatcore.rights.models import select_models
+from chatcore.rights import select_models
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.turns.runner import turn_runner
 

@@ -12,7 +12,7 @@ from django.db.models import Q
 
 from chatcore.models import McpServer, Session, Turn
 from chatcore.providers.base import Tool
-from chatcore.rights.names import EVERYTHING, AllowedNames, Kind, list_allowed, list_allowed_in
+from chatcore.rights import EVERYTHING, AllowedNames, Kind, list_allowed, list_allowed_in
 
 PREFIX = "mcp__"
 OWN_PREFIX = "own__"  # instead of it in the rights of groups, for servers that people bring

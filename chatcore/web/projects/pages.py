@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 from chatcore.models import Project, ProjectFile, Session
 from chatcore.projects import changes
 from chatcore.projects.system_text import list_left_out
-from chatcore.rights.models import select_models
+from chatcore.rights import select_models
 from chatcore.sessions.keeping import Kept
 from chatcore.web.chat import use_local_time
 from chatcore.web.chat_list import load_sidebar

@@ -16,7 +16,7 @@ from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta
 from chatcore.providers.connections import build_connection, choose_effort
 from chatcore.providers.errors import ProviderError
-from chatcore.rights.models import require_model
+from chatcore.rights import require_model
 from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.keeping import is_session_kept
 from chatcore.sessions.written_titles import build_title_source

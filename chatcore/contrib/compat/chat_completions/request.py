@@ -19,7 +19,7 @@ from chatcore.providers import registry as provider_registry
 from chatcore.providers.errors import InvalidParam
 from chatcore.providers.params import PARAM_NAMES, list_extra_names
 from chatcore.rest.problems import InvalidFieldError
-from chatcore.rights.models import select_models
+from chatcore.rights import select_models
 from chatcore.turns import client_tools
 from models_registry.models import AiModel
 

@@ -20,7 +20,7 @@ from chatcore.contrib.compat.messages import errors as anthropic_errors
 from chatcore.rest import turn_rate
 from chatcore.rest.auth import ApiKeyAuthentication
 from chatcore.rest.parsers import ImportBodyParser
-from chatcore.rights.models import select_models
+from chatcore.rights import select_models
 
 VERSION_HEADER = "anthropic-version"  # which Anthropic's clients send with every request
 

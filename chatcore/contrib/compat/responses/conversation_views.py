@@ -13,7 +13,7 @@ from chatcore.contrib.compat.responses.input_items import ResponseInput, parse_i
 from chatcore.contrib.compat.responses.request import build_not_found, parse_metadata
 from chatcore.models import Message, Session
 from chatcore.rest.problems import InvalidFieldError
-from chatcore.rights.models import select_models
+from chatcore.rights import select_models
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.deletion import delete_session
 from chatcore.turns.deletion import delete_message

@@ -14,7 +14,7 @@ from chatcore.contrib.compat.responses import (
 )
 from chatcore.contrib.compat.responses.request import ResponseRequest, parse_response_request
 from chatcore.rest import scopes, turn_rate
-from chatcore.rights.models import require_model, select_models
+from chatcore.rights import require_model, select_models
 from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.turns import capacity
 from models_registry.models import AiModel

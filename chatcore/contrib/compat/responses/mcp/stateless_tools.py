@@ -10,7 +10,7 @@ from chatcore.contrib.compat.responses.mcp import items as mcp_items
 from chatcore.contrib.compat.responses.mcp.items import Item, ServerCall
 from chatcore.models import McpServer
 from chatcore.providers.base import ChatMessage, Tool, ToolCall
-from chatcore.rights.names import EVERYTHING, Kind, list_allowed
+from chatcore.rights import EVERYTHING, Kind, list_allowed
 from chatcore.sessions.truncation import clean_text, cut_tool_result
 from chatcore.tools.base import ToolError
 from chatcore.tools.mcp import catalog

@@ -1,7 +1,7 @@
 """What a session had chosen, and its owner may not use any more."""
 
 from chatcore.models import Session
-from chatcore.rights.names import EVERYTHING, Kind, list_allowed
+from chatcore.rights import EVERYTHING, Kind, list_allowed
 from chatcore.tools.mcp import catalog
 
 

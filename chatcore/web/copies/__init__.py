@@ -1,1 +1,0 @@
-"""Pages that show a whole chat, or a part of it, to be printed or read by others."""
