@@ -179,7 +179,7 @@ export class Timeline {
   #showFacts(article, usage) {
     const answers = [...this.list.querySelectorAll(".answer")];
     const before = answers[answers.indexOf(article) - 1]?.querySelector(".fact-model").textContent;
-    article.toggleAttribute("data-other-model", Boolean(before) && before !== this.chat.model);
+    article.toggleAttribute("data-by-other", Boolean(before) && before !== this.chat.model);
     article.querySelector(".facts").hidden = false;
     article.querySelector(".fact-model").textContent = this.chat.model;
     article.querySelector(".fact-input").textContent = formatCount(usage.input);
