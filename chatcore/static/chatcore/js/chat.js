@@ -10,7 +10,6 @@ import { ChatTitle } from "./chat_title.js";
 import { ConnectionStatus } from "./connection_status.js";
 import "./context_meter.js";
 import { tryToMove } from "./context_moves.js";
-import { ContextPanel } from "./context_panel.js";
 import { EventStream } from "./event_stream.js";
 import { EventType } from "./event_types.js";
 import "./local_time.js";
@@ -19,7 +18,6 @@ import { MessageActions } from "./message_actions.js";
 import { OtherModel } from "./other_model.js";
 import { buildPath } from "./paths.js";
 import { RunStatus } from "./run_status.js";
-import { SentRequest } from "./sent_request.js";
 import { SlashCommands } from "./slash_commands.js";
 import { showSearchResult } from "./search_highlight.js";
 import { showSnackbar } from "./snackbar.js";
@@ -59,8 +57,6 @@ class ChatStream extends HTMLElement {
     this.connection = new ConnectionStatus(this);
     this.meter = this.querySelector("context-meter");
     this.timeline = new Timeline(this);
-    this.panel = new ContextPanel(this);
-    this.sentRequest = new SentRequest(this);
     this.approvals = new Approvals(this);
     this.news = new AnswerNews(this);
     new ChatTitle(this);
@@ -88,6 +84,9 @@ class ChatStream extends HTMLElement {
       const example = target.closest("[data-example]");
       if (example) this.composer.setText(example.textContent.trim());
       if (target.closest("[data-opens-summary]")) this.cards.openCurrent();
+    });
+    this.addEventListener("click", ({ target }) => {
+      if (target.closest("[data-context-panel]")) this.openPanel();
     });
     this.meter.addEventListener("redo", () => tryToMove(this, "redo"));
     if (this.session) this.#followSession(Number(this.dataset.follow));
@@ -269,8 +268,19 @@ class ChatStream extends HTMLElement {
     await this.trimNotices.refresh();
   }
 
+  // Show what the model sees. Like all that many never open, its code comes when it is asked for.
+  async openPanel() {
+    try {
+      const { ContextPanel } = await import("./context_panel.js");
+      this.panel ??= new ContextPanel(this);
+      await this.panel.open();
+    } catch (problem) {
+      showSnackbar(getText("failed", { why: problem.message }));
+    }
+  }
+
   refreshContext() {
-    this.panel.refresh();
+    this.panel?.refresh();
     return this.#refreshCards();
   }
 
@@ -301,7 +311,7 @@ class ChatStream extends HTMLElement {
 
   async reloadMessages() {
     await this.timeline.reload();
-    this.panel.refresh();
+    this.panel?.refresh();
     await this.#refreshCards();
     return this.longChatNote.refresh();
   }

@@ -2,7 +2,6 @@
 
 import { callApi } from "./api.js";
 import { removeItems } from "./browser_storage.js";
-import { importFiles } from "./import_upload.js";
 import { buildPath } from "./paths.js";
 import { rove } from "./roving_focus.js";
 import { showSnackbar, showSnackbarWithAction } from "./snackbar.js";
@@ -108,6 +107,7 @@ document.getElementById("import-file").addEventListener("change", async (event) 
   if (!files.length) return;
   showSnackbar(getText("importing"));
   try {
+    const { importFiles } = await import("./import_upload.js");
     const progress = (share) =>
       showSnackbar(getText("importSent", { percent: Math.floor(100 * share) }));
     location.assign(buildPath(await importFiles(files, progress)));

@@ -17,10 +17,6 @@ export class ContextPanel {
       (event) => event.target === this.dialog && this.dialog.close(),
     ); // a click outside of the dialog
     this.view = new RequestView(this.dialog, chat.timeline);
-    chat.addEventListener(
-      "click",
-      ({ target }) => target.closest("[data-context-panel]") && this.open(),
-    );
   }
 
   #find(selector) {

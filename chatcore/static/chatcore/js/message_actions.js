@@ -33,6 +33,12 @@ export class MessageActions {
     this.#runAction(button, () => action(this, article, button));
   }
 
+  async showRequest(article) {
+    const { SentRequest } = await import("./sent_request.js");
+    this.sentRequest ??= new SentRequest(this.chat);
+    await this.sentRequest.open(article);
+  }
+
   async showBranches() {
     const path = buildPath(`c/${this.chat.session}/branches/`);
     this.dialog.replaceChildren(...(await fetchElements(path)));
@@ -161,7 +167,7 @@ const ACTS = {
   fork: (actions, article) => actions.fork(article),
   compact: (actions, article) =>
     actions.chat.meter.requestCompaction({ up_to_seq: Number(article.dataset.seq) }),
-  request: (actions, article) => actions.chat.sentRequest.open(article),
+  request: (actions, article) => actions.showRequest(article),
   delete: (actions, article) => actions.confirmDelete(article),
 };
 

@@ -11,7 +11,7 @@ const COMMANDS = {
   new: () => click("[data-shortcut=new]"),
   project: () => location.assign(buildPath("projects/")),
   summarize: () => getChat().meter.requestCompaction(),
-  context: () => getChat().panel.open(),
+  context: () => getChat().openPanel(),
   export: () => location.assign(buildPath(`api/v1/sessions/${getChat().session}/export`)),
   model: () => getChat().composer.openPicker(),
   theme: () => click("[data-theme-toggle]"),
