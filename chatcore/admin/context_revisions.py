@@ -11,7 +11,7 @@ from chatcore.models import ContextRevision
 @admin.register(ContextRevision)
 class ContextRevisionAdmin(ReadOnlyAdmin):
     content_fields = ("excerpt", "summary", "summary_text")
-    list_display = ("version", "session", "source", "boundary_seq", "excerpt", "created_at")
+    list_display = ("version", "session", "source", "first_sent", "excerpt", "created_at")
     narrow_filters = ("source",)
     narrow_ordering = ("-version",)
     sortable_by = ()
@@ -20,10 +20,14 @@ class ContextRevisionAdmin(ReadOnlyAdmin):
     ordering = ("-id",)
     fields = (
         ("session", "version", "source", "restores"),
-        ("boundary_seq", "boundary_timestamp"),
+        ("first_sent", "boundary_timestamp"),
         "summary_text",
         ("run", "created_at"),
     )
+
+    @admin.display(description="First message sent as it is")
+    def first_sent(self, revision: ContextRevision) -> str:
+        return str(revision.boundary_seq or "–")
 
     @admin.display(description="Summary")
     def excerpt(self, revision: ContextRevision) -> SafeString:

@@ -1,5 +1,6 @@
 """The admin page of sessions: their settings, and the context that replaces old messages."""
 
+from datetime import datetime
 from typing import Any
 
 from django.contrib import admin
@@ -29,7 +30,7 @@ class SessionAdmin(ChatcoreAdmin):
         "model",
         "message_count",
         "context_version",
-        "compact_boundary_seq",
+        "first_sent",
         "visibility",
         "updated_at",
     )
@@ -44,8 +45,8 @@ class SessionAdmin(ChatcoreAdmin):
         "owner",
         "links",
         "compacted_summary",
-        "compact_boundary_seq",
-        "compact_boundary_timestamp",
+        "first_sent",
+        "summarized_until",
         "context_version",
         "message_count",
         "created_at",
@@ -58,11 +59,11 @@ class SessionAdmin(ChatcoreAdmin):
             {
                 "fields": (
                     "compacted_summary",
-                    "compact_boundary_seq",
-                    "compact_boundary_timestamp",
+                    "first_sent",
+                    "summarized_until",
                     "context_version",
                 ),
-                "description": "What the model sees instead of the messages before the boundary.",
+                "description": "What the model sees in place of the older messages.",
             },
         ),
         (
@@ -95,6 +96,15 @@ class SessionAdmin(ChatcoreAdmin):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False  # users begin sessions; an empty one of another user would help nobody
+
+    @admin.display(description="First message sent as it is")
+    def first_sent(self, session: Session) -> str:
+        """Return the number of the first message that no summary stands for."""
+        return str(session.compact_boundary_seq or "–")
+
+    @admin.display(description="Summarized until")
+    def summarized_until(self, session: Session) -> datetime | None:
+        return session.compact_boundary_timestamp
 
     @admin.display(description="Visibility")
     def visibility(self, session: Session) -> str:

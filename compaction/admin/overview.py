@@ -67,10 +67,8 @@ def _count_runs() -> Card:
     )
     note = ""
     if tokens["before"]:
-        share = tokens["after"] / tokens["before"]
-        note = _("Contexts shrank to %(percent)d %% of their tokens.") % {
-            "percent": round(share * 100)
-        }
+        saved_share = 1 - tokens["after"] / tokens["before"]
+        note = _("They made %(percent)d %% room.") % {"percent": round(saved_share * 100)}
     labels = dict(Status.choices)
     return {
         "title": _("Compaction runs today"),
