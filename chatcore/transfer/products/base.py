@@ -8,6 +8,7 @@ import base64
 import binascii
 import contextlib
 import html
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -90,6 +91,16 @@ def parse_lines(raw: bytes) -> list[Any]:
         with contextlib.suppress(ValueError):
             values.append(parse_json(line))
     return values
+
+
+def parse_text(value: Any) -> Any:
+    """Return the JSON value that a text is, None where it is none, and other values as they are."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return None
 
 
 def has_keys(sample: Sample, *names: str) -> bool:

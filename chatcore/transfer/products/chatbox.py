@@ -17,7 +17,7 @@ from chatcore.transfer.conversation import (
     to_text,
 )
 from chatcore.transfer.export_files import Member, Sample, to_items
-from chatcore.transfer.products.base import Reader, Source
+from chatcore.transfer.products.base import Reader, Source, parse_text
 
 
 class ChatboxReader(Reader):
@@ -40,8 +40,10 @@ class ChatboxReader(Reader):
         elif "messages" in value:
             sessions = [value]
         else:
-            sessions = [to_dict(_parse(value[key])) for key in value if key.startswith("session:")]
-            sessions += to_items(_parse(value.get("chat-sessions")))
+            sessions = [
+                to_dict(parse_text(value[key])) for key in value if key.startswith("session:")
+            ]
+            sessions += to_items(parse_text(value.get("chat-sessions")))
         for session in sessions:
             yield from _read_session(session)
 
@@ -151,15 +153,6 @@ def _build_message(item: Mapping[str, Any]) -> ChatMessage:
 
 def _write(value: Any) -> str | None:
     return value if isinstance(value, str | None) else json.dumps(value, ensure_ascii=False)
-
-
-def _parse(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return None
 
 
 __all__ = ["ChatboxReader", "to_list"]

@@ -17,7 +17,7 @@ from chatcore.transfer.conversation import (
     to_text,
 )
 from chatcore.transfer.export_files import Member, Sample, to_items
-from chatcore.transfer.products.base import Reader, Source, find_file, read_parts
+from chatcore.transfer.products.base import Reader, Source, find_file, parse_text, read_parts
 
 _ROLES = {"user": "user", "system": "system"}
 
@@ -51,8 +51,8 @@ class CherryStudioReader(Reader):
 
 def _read_named_topics(storage: Mapping[str, Any]) -> dict[Any, tuple[dict[str, Any], str]]:
     """Return what the assistants know of their topics: JSON in JSON in JSON."""
-    stores = to_dict(_parse(storage.get("persist:cherry-studio")))
-    assistants = to_dict(_parse(stores.get("assistants")))
+    stores = to_dict(parse_text(storage.get("persist:cherry-studio")))
+    assistants = to_dict(parse_text(stores.get("assistants")))
     found = {}
     every = [*to_items(assistants.get("assistants")), to_dict(assistants.get("defaultAssistant"))]
     for assistant in every:
@@ -174,12 +174,3 @@ def _read_topic_file(value: Mapping[str, Any]) -> Conversation:
         nodes=nodes,
         leaf=to_text(value.get("activeSourceId")) or None,
     )
-
-
-def _parse(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return None
