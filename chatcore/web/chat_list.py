@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from chatcore.models import Project, Session
 
-PAGE_SIZE = 40  # chats
+PAGE_SIZE = 25  # chats: more than a window shows, and each is markup in every page
 MAX_PINNED = 100
 MAX_PROJECTS = 12  # in the sidebar
 
