@@ -18,7 +18,7 @@ globalThis.audit = (page) => {
   const FORBIDDEN =
     "iframe, frame, frameset, object, embed, applet, base, meta[http-equiv=refresh], meta[http-equiv=refresh i], video, audio, portal, plaintext, xmp";
   const PLAIN =
-    ".user .words, .copy-tool pre, .copy-head h1, .reasoning .words, .call pre, .call-name, .chat-title, .found-title, .sent pre, .turn-error p > span, .notice, .file-name, .diff > *, .card-facts > *, .targets span, .kept span, .readonly pre:not([style])";
+    ".user .words, .copy-tool pre, .copy-head h1, .reasoning .words, .call pre, .call-name, .chat-title, .found-title, .sent pre, .turn-error p > span, .notice-words, .file-name, .diff > *, .card-facts > *, .targets span, .kept span, .readonly pre:not([style])";
   const IN_PROSE = new Set(
     "a b blockquote br button code del div em figcaption figure h1 h2 h3 h4 h5 h6 hr i img kbd li mark ol p pre s span strong sub sup table tbody td th thead tr ul".split(
       " ",

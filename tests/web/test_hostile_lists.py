@@ -163,7 +163,7 @@ def test_settings_stay_words(
     expect(guarded_page.locator(f"#tried-{model.provider_id} .field-error")).to_be_visible()
     check_page_is_sound(guarded_page)
     guarded_page.goto(f"/c/{session.pk}/")
-    guarded_page.locator("[data-chat-settings]").click()
+    guarded_page.locator("[data-chat-settings='']").click()
     expect(guarded_page.get_by_label("System prompt")).to_have_value(
         "</textarea><script>ran=1</script>"
     )

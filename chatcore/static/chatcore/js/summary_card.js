@@ -8,7 +8,7 @@ import { getMarkdownView } from "./markdown.js";
 import { MissingLines } from "./missing_lines.js";
 import { showSnackbar } from "./snackbar.js";
 import { initTabs } from "./tabs.js";
-import { getRoleName, getText, textKey } from "./texts.js";
+import { getRoleName, getText, hasText, textKey } from "./texts.js";
 import { renderDiff } from "./word_diff.js";
 
 const EXCERPT_CHARACTERS = 240; // of a message that is kept as it was written
@@ -44,7 +44,7 @@ export class SummaryCard {
       time: run.duration_ms === null ? "" : formatDuration(run.duration_ms),
       model: run.model,
       cost: run.cost ? getText("cost", { cost: formatCost(run.cost) }) : "",
-      stages: run.stages_used.map((stage) => getText(textKey("stage", stage))).join(" · "),
+      stages: run.stages_used.map(getStageName).join(" · "),
       checks: describeChecks(run.verification),
       focus: run.instructions ? getText("focusedOn", { focus: run.instructions }) : "",
     };
@@ -239,6 +239,12 @@ function createTextElement(tag, text) {
   const element = document.createElement(tag);
   element.textContent = text;
   return element;
+}
+
+// A stage that this page does not know keeps its name.
+function getStageName(stage) {
+  const key = /^[a-z]+(_[a-z]+)*$/.test(stage) ? textKey("stage", stage) : "";
+  return hasText(key) ? getText(key) : stage;
 }
 
 function getMethodName(method) {

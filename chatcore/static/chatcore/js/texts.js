@@ -18,6 +18,8 @@ function formatValue(values, name) {
   return name === "count" && typeof value === "number" ? formatNumber(value) : value;
 }
 
+export const hasText = (key) => key in texts;
+
 // Return the key of a text for a value of the API: ("run", "fell_back") → runFellBack.
 export function textKey(prefix, value) {
   return (

@@ -218,9 +218,9 @@ export class Timeline {
     if (next?.matches(".notice")) return false;
     const [line] = this.cloneTemplate("notice-template");
     const stored = notice || STORED_NOTICE;
-    line.querySelector(".visually-hidden").textContent = stored;
-    line.querySelector(".notice-words").textContent =
-      stored === STORED_NOTICE ? getText("trimmed") : stored;
+    const isUsual = stored === STORED_NOTICE;
+    line.querySelector(".visually-hidden").textContent = isUsual ? stored : "";
+    line.querySelector(".notice-words").textContent = isUsual ? getText("trimmed") : stored;
     if (question) question.after(line);
     else if (this.pager.hasNewest) this.list.append(line);
     return true;
