@@ -1,7 +1,7 @@
 """Delete the events that nobody needs any more, and say which ones of a session are gone.
 
-Three kinds go. Deltas, an hour after they were written: the message holds their text; and what a
-summary model had written so far (`compaction.progress`), as soon. The event
+Three kinds go. Deltas, an hour after they were written: the message holds their text; and how far
+a model had come (`turn.reading`, `compaction.progress`), as soon. The event
 `context.usage`, after an hour as well, except the newest one of each session. And every event after
 CHATCORE["EVENT_RETENTION_DAYS"]: a client that was away for so long reads the messages instead.
 
@@ -22,7 +22,8 @@ from chatcore.databases.clock import read_clock
 from chatcore.events.types import EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
 
-SHORT_RETENTION = timedelta(hours=1)  # of deltas and of `context.usage`
+SHORT_RETENTION = timedelta(hours=1)  # of deltas, of progress and of `context.usage`
+PROGRESS_NAMES = (EventType.TURN_READING.value, EventType.COMPACTION_PROGRESS.value)
 # A turn is marked as finished just before its last event is written.
 END_MARGIN = timedelta(minutes=1)
 SCAN_ROWS = 2_000  # read at once
@@ -77,7 +78,7 @@ def _find_old_deltas(cutoff: datetime) -> list[int]:
 
 
 def _find_old_progress(cutoff: datetime) -> list[int]:
-    progress = SessionEvent.objects.filter(name=EventType.COMPACTION_PROGRESS.value, at__lt=cutoff)
+    progress = SessionEvent.objects.filter(name__in=PROGRESS_NAMES, at__lt=cutoff)
     return list(progress.order_by().values_list("pk", flat=True)[:SCAN_ROWS])
 
 

@@ -21,6 +21,7 @@ class EventType(StrEnum):
     TURN_FAILED = "turn.failed"
     TURN_CANCELLED = "turn.cancelled"
     APPROVAL_DECIDED = "approval.decided"
+    TURN_READING = "turn.reading"
     TOOLS_LISTED = "tools.listed"
     MESSAGE_CREATED = "message.created"
     MESSAGE_DELTA = "message.delta"
@@ -79,6 +80,14 @@ class TurnStartedPayload(TypedDict):
 
     turn: str
     question: int | None
+
+
+class TurnReadingPayload(TypedDict):
+    """How much of a request its model has read, in tokens; sent while it reads for seconds."""
+
+    turn: str
+    read: int
+    total: int
 
 
 class ToolCallPayload(TypedDict):
@@ -299,6 +308,7 @@ NewEvent = (
     tuple[Literal[EventType.TURN_STARTED], TurnStartedPayload]
     | tuple[Literal[EventType.TURN_WAITING], TurnWaitingPayload]
     | tuple[Literal[EventType.APPROVAL_DECIDED], ApprovalDecidedPayload]
+    | tuple[Literal[EventType.TURN_READING], TurnReadingPayload]
     | tuple[Literal[EventType.TOOLS_LISTED], ToolsListedPayload]
     | tuple[TurnEndType, TurnEndPayload]
     | tuple[Literal[EventType.MESSAGE_CREATED], MessageCreatedPayload]

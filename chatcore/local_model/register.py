@@ -20,6 +20,7 @@ TIMEOUT_SECONDS = 600  # two busy cores take minutes to process a full window
 NEW_OPTIONS = {
     "control_tokens": True,
     "written_calls": True,
+    "tells_reading": True,
     "server_tools": False,
     "tool_body": {"temperature": 0},
 }

@@ -110,6 +110,7 @@ def start_server(
     params.api_keys = [api_key]
     params.n_ctx = window * SLOTS  # the runtime divides it among the slots
     params.n_parallel = SLOTS
+    params.n_batch = params.n_ubatch  # read at once; between two parts it tells how far it is
     params.ctx_shift = False  # an overflow must be an error, not a silent loss
     params.ui = False
     params.cache_ram_mib = 512

@@ -245,6 +245,10 @@ class Connection:
     """Stores what a refusal has told of a model."""
     keep_request: Callable[[bytes], None] | None = field(default=None, compare=False, repr=False)
     """Called with the body of each request as it is sent."""
+    tell_reading: Callable[[int, int], None] | None = field(default=None, compare=False, repr=False)
+    """Called with the tokens that the model has read of a request, and with how many it reads.
+
+    Only servers that the row's option `tells_reading` names tell it."""
 
 
 class ProviderClient(Protocol):

@@ -31,11 +31,15 @@ SDKS = {
 
 @dataclass(frozen=True, kw_only=True)
 class LocalServer:
-    """A program that many people run models with, and the port on which it listens."""
+    """A program that many people run models with, and the port on which it listens.
+
+    `tells_reading` if it tells how far it has read a request (`openai.py`).
+    """
 
     name: str
     title: str
     port: int
+    tells_reading: bool = False
 
     @property
     def base_url(self) -> str:
@@ -46,7 +50,7 @@ class LocalServer:
 LOCAL_SERVERS = (
     LocalServer(name="ollama", title="Ollama", port=11434),
     LocalServer(name="lm-studio", title="LM Studio", port=1234),
-    LocalServer(name="llama-cpp", title="llama.cpp", port=8080),
+    LocalServer(name="llama-cpp", title="llama.cpp", port=8080, tells_reading=True),
 )
 
 

@@ -28,8 +28,9 @@ class OpenAIProvider:
 
     Options of the provider's row: `headers`, `query` and `body`, which are sent with every call,
     `tool_body`, for calls that offer tools, where the request says nothing else,
-    `max_tokens_field`, `control_tokens` (`quirks/control_tokens.py`), `written_calls`
-    (`quirks/written_calls.py`), `dialect` (`dialects.py`) and `client` (`platforms.py`).
+    `max_tokens_field`, `tells_reading`, `control_tokens` (`quirks/control_tokens.py`),
+    `written_calls` (`quirks/written_calls.py`), `dialect` (`dialects.py`) and `client`
+    (`platforms.py`).
     """
 
     sdk_name = "openai"
@@ -49,7 +50,10 @@ class OpenAIProvider:
             tool_names = (tool.name for tool in request.tools)
             dialect = find_dialect(connection, request.model)
             reader = openai_stream.OpenAIStreamReader(
-                request.model, tool_names, begins_thinking=dialect.begins_thinking
+                request.model,
+                tool_names,
+                begins_thinking=dialect.begins_thinking,
+                tell_reading=connection.tell_reading,
             )
             parts = provider_client.stream_parts(
                 create(**arguments), reader, connection.timeout_seconds
@@ -157,8 +161,15 @@ def _build_arguments(connection: Connection, request: Request, create: Any) -> d
         "stream": True,
         "extra_body": body | arguments.get("extra_body", {}),
     }
-    if "stream_options" not in connection.options.get("without", ()):
+    left_out = connection.options.get("without", ())
+    if "stream_options" not in left_out:
         arguments["stream_options"] = {"include_usage": True}
+    if (
+        connection.tell_reading
+        and connection.options.get("tells_reading")
+        and "return_progress" not in left_out
+    ):
+        arguments["extra_body"]["return_progress"] = True  # llama.cpp's
     if request.max_tokens:
         arguments[_choose_max_tokens_field(connection)] = request.max_tokens
     return arguments

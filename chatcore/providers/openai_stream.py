@@ -1,6 +1,6 @@
 """Read the chunks of a streamed chat completion as parts of an answer."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from chatcore.providers.answer_reader import (
@@ -57,15 +57,21 @@ class OpenAIStreamReader:
 
     `model` is stored with the data that only this model may receive again. The names of the
     request's tools tell a call that begins from one that goes on. With `begins_thinking` the
-    opening tag of the answer's thought does not arrive.
+    opening tag of the answer's thought does not arrive. `tell_reading` is the connection's.
     """
 
     def __init__(
-        self, model: str, tool_names: Iterable[str] = (), *, begins_thinking: bool = False
+        self,
+        model: str,
+        tool_names: Iterable[str] = (),
+        *,
+        begins_thinking: bool = False,
+        tell_reading: Callable[[int, int], None] | None = None,
     ) -> None:
         self.event_count = 0
         self.is_done = False
         self._model = model
+        self._tell_reading = tell_reading
         self._part_joiner = PartJoiner(begins_thinking=begins_thinking)
         self._thoughts = CollectedText()
         self._reasoning_field = ""
@@ -158,10 +164,21 @@ class OpenAIStreamReader:
 
     def _read_chunk(self, chunk: dict[str, Any]) -> None:
         self._record_usage(chunk.get("usage"), chunk.get("timings"))
+        self._read_progress(chunk.get("prompt_progress"))
         choices = chunk.get("choices")
         for choice in choices if isinstance(choices, list) else ():
             if isinstance(choice, dict):
                 self._read_choice(choice)
+
+    def _read_progress(self, progress: Any) -> None:
+        """Tell how far llama.cpp has read; what its cache holds is not read again."""
+        if self._tell_reading is None or not isinstance(progress, dict):
+            return
+        processed = parse_count(progress.get("processed"))
+        total = parse_count(progress.get("total"))
+        cached = parse_count(progress.get("cache")) or 0
+        if processed is not None and total is not None and cached <= processed <= total > cached:
+            self._tell_reading(processed - cached, total - cached)
 
     def _record_usage(self, api_usage: Any, timings: Any) -> None:
         if api_usage:

@@ -20,7 +20,12 @@ Facts = dict[str, Any]
 _learned: dict[tuple[str, str], Facts] = {}
 _MAX_TOKENS_FIELDS = ("max_tokens", "max_completion_tokens")
 # Fields of a request that are not needed for an answer, beside the session's params.
-_OWN_FIELDS = ("stream_options", "parallel_tool_calls", *_MAX_TOKENS_FIELDS)
+_OWN_FIELDS = (
+    "stream_options",
+    "parallel_tool_calls",
+    "return_progress",
+    *_MAX_TOKENS_FIELDS,
+)
 _UNKNOWN = (
     r"not (?:be )?(?:support|permit|allow|accept|available|recogni|implement)|unsupported|unknown"
     r"|does(?: not|n't) support|unrecogni[sz]ed|unexpected|extra (?:inputs|fields|field)|no such"

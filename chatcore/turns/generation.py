@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -66,6 +66,7 @@ from chatcore.turns.overflows import (
     make_smaller_call,
 )
 from chatcore.turns.prepared_calls import PreparedCall, prepare_call
+from chatcore.turns.reading import ReadingTeller
 from chatcore.turns.recorder import AnswerRecorder
 from chatcore.turns.watcher import get_turn_watcher
 
@@ -306,6 +307,7 @@ def _reserve_call(turn: Turn, fitted_request: FittedRequest, *, may_refuse: bool
 async def _record_answer(
     work: TurnWork, recorder: AnswerRecorder, connection: Connection
 ) -> Message:
+    connection = replace(connection, tell_reading=ReadingTeller(recorder.turn).tell)
     try:
         completion = await _record_stream(recorder, connection, recorder.request)
     except ContextOverflow as error:

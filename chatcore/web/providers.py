@@ -120,7 +120,9 @@ def connect_local_server(request: HttpRequest, name: str) -> HttpResponse:
     if server is None:
         raise Http404
     if not Provider.objects.filter(name=server.name).exists():
-        apply_document({"providers": {server.name: {"base_url": server.base_url}}}, PERSON)
+        options = {"tells_reading": True} if server.tells_reading else {}
+        values = {"base_url": server.base_url, "options": options}
+        apply_document({"providers": {server.name: values}}, PERSON)
     provider = Provider.objects.get(name=server.name)
     _add_chosen_models(request, provider)
     return HttpResponseClientRefresh()

@@ -1,6 +1,7 @@
 """A server of language models of one's own: found or named by its address, its models ticked."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,8 +10,10 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from django.urls import reverse
 
+from chatcore.models import Session
 from chatcore.providers import model_lists
 from chatcore.providers.model_lists import LocalServer
+from chatcore.turns import service
 from models_registry.models import AiModel, Provider
 from tests.support.sample_site import Site, page, sites
 from tests.support.scripted_model import ScriptedModel
@@ -109,6 +112,19 @@ def test_a_server_on_this_machine_is_found_and_connected_with_its_models(
     assert answer["HX-Refresh"] == "true"
     assert [str(model) for model in AiModel.objects.filter_usable()] == ["ollama/qwen3"]
     assert "Ollama" not in operator.get(reverse("find_servers")).content.decode()
+    assert Provider.objects.get(name="ollama").options == {}
+
+
+def test_a_llama_cpp_on_this_machine_is_asked_how_far_it_has_read(
+    operator: Client, user: User, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (server,) = (known for known in model_lists.LOCAL_SERVERS if known.name == "llama-cpp")
+    port = urlsplit(scripted.base_url).port or 0
+    monkeypatch.setattr(model_lists, "LOCAL_SERVERS", (replace(server, port=port),))
+    operator.post(reverse("connect_local_server", args=["llama-cpp"]), {"model": "test-model"})
+    session = Session.objects.create(owner=user, model=AiModel.objects.filter_usable().get())
+    service.wait_for_turn(service.start_turn(session, content="Hello?").pk, 10)
+    assert scripted.requests[-1].json["return_progress"] is True
 
 
 @pytest.mark.parametrize("body", ["<p>Hello</p>", '{"data": 5}', '{"data": [1, {}]}', "{", ""])

@@ -8,9 +8,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from chatcore.models import Session
+from chatcore.turns import reading
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from models_registry.models import AiModel
+from models_registry.models import AiModel, Provider
 from tests.support.browsing import PausedChunks, send_message, store_exchange, wait_until
 from tests.support.events import append_events
 from tests.support.page_compactions import SUMMARY, run_in_background
@@ -70,11 +71,13 @@ def test_two_tabs_show_the_same(page: Page, session: Session, scripted: Scripted
         expect(tab.locator(".message")).to_have_count(2)
 
 
-def test_a_silent_model_is_seen_to_read_with_seconds(
-    page: Page, session: Session, scripted: ScriptedModel
+def test_a_silent_model_is_seen_to_read_with_seconds_and_a_share(
+    page: Page, session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(reading, "TELL_SECONDS", 0)
+    Provider.objects.update(options={"tells_reading": True})
     words = PausedChunks("Done.")
-    scripted.script(Reply(chunks=words))
+    scripted.script(Reply(reading=[(100, 220, 400)], chunks=words))
     page.clock.install()
     page.goto(f"/c/{session.pk}/")
     send_message(page, "Read all this.")
@@ -82,7 +85,7 @@ def test_a_silent_model_is_seen_to_read_with_seconds(
     expect(waiting).to_be_visible()
     expect(waiting.locator(".waited")).to_be_empty()
     page.clock.fast_forward(70_000)
-    expect(waiting).to_contain_text(re.compile(r"The model is reading · 1 min 1\d s"))
+    expect(waiting).to_contain_text(re.compile(r"The model is reading · 40% · 1 min 1\d s"))
     words.resume.set()
     expect(page.locator(".answer .prose")).to_have_text("Done.")
     expect(waiting).to_be_hidden()

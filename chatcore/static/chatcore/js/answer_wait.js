@@ -1,6 +1,7 @@
-// Show that the model reads, until the first word of its answer: three dots, and soon how long.
+// Show that the model reads, until the first word of its answer: three dots, soon how long, and how
+// much of it where its server tells.
 
-import { formatElapsed } from "./formats.js";
+import { formatElapsed, formatShare } from "./formats.js";
 import { getText } from "./texts.js";
 
 const TOLD_AFTER_MS = 5000; // a shorter wait is not worth a number
@@ -9,6 +10,7 @@ const TICK_MS = 1000;
 export class AnswerWait {
   #since;
   #timer;
+  #share = null;
 
   // `startedAt` is when the turn began that runs already.
   constructor(element, startedAt) {
@@ -22,14 +24,23 @@ export class AnswerWait {
     this.element.hidden = !isSilent;
     clearInterval(this.#timer);
     this.#since = isSilent ? this.#since || Date.now() : null;
+    this.#share = null;
     if (!isSilent) return;
     this.#tick();
     this.#timer = setInterval(() => this.#tick(), TICK_MS);
   }
 
+  // `share` of the request is read.
+  tell(share) {
+    if (this.element.hidden) return;
+    this.#share = share;
+    this.#tick();
+  }
+
   #tick() {
     const elapsed = Date.now() - this.#since;
+    const told = { time: formatElapsed(elapsed), share: formatShare(this.#share ?? 0) };
     this.element.querySelector(".waited").textContent =
-      elapsed < TOLD_AFTER_MS ? "" : getText("reading", { time: formatElapsed(elapsed) });
+      elapsed < TOLD_AFTER_MS ? "" : getText(this.#share ? "readingShare" : "reading", told);
   }
 }

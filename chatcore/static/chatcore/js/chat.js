@@ -380,6 +380,7 @@ class ChatStream extends HTMLElement {
 
 const HANDLERS = {
   [EventType.TURN_STARTED]: (chat) => chat.onTurnStarted(),
+  [EventType.TURN_READING]: (chat, data) => chat.wait.tell(data.read / data.total),
   [EventType.MESSAGE_CREATED]: (chat, data) => chat.onMessageCreated(data),
   [EventType.MESSAGE_DELTA]: (chat, data) => chat.timeline.appendDelta("text", data),
   [EventType.REASONING_DELTA]: (chat, data) => chat.timeline.appendDelta("reasoning", data),

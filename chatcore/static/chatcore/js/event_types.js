@@ -7,6 +7,7 @@ export const EventType = Object.freeze({
   TURN_FAILED: "turn.failed",
   TURN_CANCELLED: "turn.cancelled",
   APPROVAL_DECIDED: "approval.decided",
+  TURN_READING: "turn.reading",
   TOOLS_LISTED: "tools.listed",
   MESSAGE_CREATED: "message.created",
   MESSAGE_DELTA: "message.delta",
