@@ -15,10 +15,14 @@ class SetupFileAdmin(ChatcoreAdmin):
     setup_section = ""
 
     def find_setup_entry(self, row: Any) -> SetupEntry | None:
-        """Return the file's entry of a row, or None."""
+        """Return the file's entry of a row, or None. The row, which lives one request, keeps it."""
         if row is None or row.pk is None:
             return None
-        return SetupEntry.objects.find(self.setup_section, self.get_setup_name(row))
+        if not hasattr(row, "entry_of_file"):
+            name = self.get_setup_name(row)
+            row.entry_of_file = SetupEntry.objects.find(self.setup_section, name)
+        entry: SetupEntry | None = row.entry_of_file
+        return entry
 
     def get_setup_name(self, row: Any) -> str:
         """Return the row's name in the file."""
