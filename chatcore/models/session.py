@@ -124,6 +124,21 @@ class Session(models.Model):
         help_text="In no list and no search, and deleted some hours after its last use.",
     )
 
+    # Its index is one of those below.
+    forked_from = models.ForeignKey(
+        "self",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="forks",
+        db_index=False,
+        help_text="The session that it is a fork of, of the same owner, who may have deleted it.",
+    )
+    forked_from_seq = models.PositiveIntegerField(
+        null=True, blank=True, editable=False, help_text="The message there that was forked from."
+    )
+
     title_source = models.JSONField(
         null=True,
         blank=True,
@@ -195,6 +210,11 @@ class Session(models.Model):
                 fields=["project", "-updated_at", "-id"],
                 condition=Q(project__isnull=False),
                 name="sessions_of_a_project",
+            ),
+            models.Index(
+                fields=["forked_from"],
+                condition=Q(forked_from__isnull=False),
+                name="forks_of_a_session",
             ),
         ]
 

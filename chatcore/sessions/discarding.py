@@ -105,7 +105,8 @@ def _list_other_rows(session_id: UUID) -> list[QuerySet[Any]]:
     relations = [
         field
         for field in Session._meta.get_fields(include_hidden=True)
-        if isinstance(field, ForeignObjectRel) and field.related_model not in large_models
+        if isinstance(field, ForeignObjectRel)
+        and field.related_model not in large_models | {Session}  # its forks stay
     ]
     return [
         relation.related_model._base_manager.filter(**{relation.field.name: session_id})

@@ -88,6 +88,8 @@ PLAIN_FIELDS = frozenset(
         "params",
         "compact_threshold",
         "external_id",
+        "forked_from",
+        "forked_from_seq",
         "metadata",
         "pinned",
         "archived",

@@ -80,7 +80,13 @@ def _copy_session(message: Message, on_stored: Callable[[Session], object]) -> S
             source = Session.objects.lock(source.pk)
             if _read_history_state(source, last_seq) != history_state:
                 raise SourceChanged
-            draft.show(message_count=message_count, last_seq=last_seq, updated_at=timezone.now())
+            draft.show(
+                message_count=message_count,
+                last_seq=last_seq,
+                forked_from=source,
+                forked_from_seq=message.seq,
+                updated_at=timezone.now(),
+            )
             if revision:
                 _install_copied_revision(revision, draft.session, last_seq)
             session_forked.send(None, session=draft.session, source=source, last_seq=last_seq)

@@ -1,5 +1,10 @@
-"""The branches of a chat: what an edit or another answer left behind, as a tree to go back in."""
+"""The branches of a chat: what an edit or another answer left behind, as a tree to go back in.
 
+Its forks, which are chats of their own, stand where they leave it.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -18,10 +23,11 @@ EXCERPT_CHARACTERS = 120
 
 @dataclass(kw_only=True)
 class Stretch:
-    """Messages without a fork in them, and the branches that follow its last message besides."""
+    """Messages that nothing leaves but at the last one: there, other branches and forks begin."""
 
     messages: list[Any] = field(default_factory=list)
     branches: list[list["Stretch"]] = field(default_factory=list)
+    forks: list[Any] = field(default_factory=list)
 
     @property
     def first(self) -> Any:
@@ -40,7 +46,8 @@ def show_branches(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Show the tree of a chat's branches, for the dialog."""
     session = get_own_chat(request, pk)
     beginnings, path = build_tree(session)
-    context = {"session": session, "beginnings": beginnings, "path": path}
+    origin = Session.objects.owned_by(request.user).filter(forks=session).first()
+    context = {"session": session, "origin": origin, "beginnings": beginnings, "path": path}
     return render(request, "chatcore/_branches.html", context)
 
 
@@ -58,14 +65,27 @@ def build_tree(session: Session) -> tuple[list[list[Stretch]], list[Stretch]]:
             chains[branch] = []
             starts.setdefault(row["branch_after"], []).append(branch)
         chains[branch].append(row)
+    forks = _load_forks(session, [row["seq"] for chain in chains.values() for row in chain])
 
     def divide(branch: UUID | None) -> list[Stretch]:
         stretches = [Stretch()]
         for row in chains[branch]:
-            if stretches[-1].branches:
+            if stretches[-1].branches or stretches[-1].forks:
                 stretches.append(Stretch())
             stretches[-1].messages.append(row)
             stretches[-1].branches = [divide(other) for other in starts.get(row["seq"], [])]
+            stretches[-1].forks = forks[row["seq"]]
         return stretches if chains[branch] else []
 
     return [divide(branch) for branch in starts.get(0, [])], divide(None)
+
+
+def _load_forks(session: Session, seqs: list[int]) -> dict[int, list[Any]]:
+    """Return the owner's forks by the message that they leave, or the one before if it is gone."""
+    seqs = sorted(seqs)
+    forks: dict[int, list[Any]] = defaultdict(list)
+    rows = Session.objects.filter(owner=session.owner_id, forked_from=session)
+    for fork in rows.order_by("created_at").values("pk", "title", "created_at", "forked_from_seq"):
+        index = bisect_right(seqs, fork["forked_from_seq"] or 0) - 1
+        forks[seqs[max(index, 0)] if seqs else 0].append(fork)
+    return forks

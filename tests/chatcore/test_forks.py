@@ -3,6 +3,8 @@
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
+from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -131,3 +133,53 @@ def test_a_fork_is_made_while_an_answer_is_given(api: APIClient, talk: Session) 
     talk.messages.create(seq=7, role="assistant", content="I am", status="streaming", turn=turn)
     Session.objects.filter(pk=talk.pk).update(last_seq=7, message_count=7)
     assert fork_at(api, talk, 7).message_count == 6
+
+
+def read_tree(browser: Client, session: Session) -> str:
+    return browser.get(f"/c/{session.pk}/branches/").content.decode()
+
+
+def test_the_tree_shows_forks_where_they_leave_and_a_fork_where_it_comes_from(
+    api: APIClient, client: Client, user: User, talk: Session
+) -> None:
+    client.force_login(user)
+    Session.objects.filter(pk=talk.pk).update(title="Birds <b>")
+    fork = fork_at(api, talk, 2)
+    row = api.get(f"/api/v1/sessions/{fork.pk}").json()
+    assert (row["forked_from"], row["forked_from_seq"]) == (str(talk.pk), 2)
+    tree = read_tree(client, talk)
+    words = ("The swordfish", f'href="/c/{fork.pk}/"', "Fork of Birds &lt;b&gt;", "Look it up.")
+    assert [*map(tree.index, words)] == sorted(map(tree.index, words))
+    tree_of_fork = read_tree(client, fork)
+    assert f'href="/c/{talk.pk}/?at=2"' in tree_of_fork
+    assert ">Birds &lt;b&gt;<" in tree_of_fork
+
+    api.delete(f"/api/v1/messages/{message(talk, 2).pk}")
+    tree = read_tree(client, talk)
+    assert tree.index("The swordfish") < tree.index(str(fork.pk)) < tree.index("Look it up.")
+    api.delete(f"/api/v1/sessions/{fork.pk}")
+    assert str(fork.pk) not in read_tree(client, talk)
+
+
+def test_a_fork_outlives_what_it_comes_from(
+    api: APIClient, client: Client, user: User, talk: Session
+) -> None:
+    client.force_login(user)
+    fork = fork_at(api, talk, 6)
+    assert api.delete(f"/api/v1/sessions/{talk.pk}").status_code == 204
+    assert not Session.all_objects.filter(pk=talk.pk).exists()
+    assert api.get(f"/api/v1/sessions/{fork.pk}").json()["forked_from"] is None
+    assert fork.messages.count() == 6
+    assert str(talk.pk) not in read_tree(client, fork)
+
+
+def test_nobody_else_sees_where_a_fork_comes_from(
+    api: APIClient, client: Client, user: User, talk: Session
+) -> None:
+    bob = User.objects.create_user("bob")
+    client.force_login(user)
+    fork = fork_at(api, talk, 6)
+    Session.objects.filter(pk=talk.pk).update(title="Secret birds", owner=bob)
+    assert "Secret birds" not in read_tree(client, fork)
+    client.force_login(bob)
+    assert str(fork.pk) not in read_tree(client, talk)

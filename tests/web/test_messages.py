@@ -272,6 +272,7 @@ def test_the_tree_of_branches_opens_one_that_was_left(page: Page, session: Sessi
     expect(page.locator("#dialog")).to_be_hidden()
     expect(page.get_by_text("The blue one.")).to_be_visible()
     assert session.messages.get(content="The blue one.").branch is None
-    page.get_by_role("button", name="1/2: all branches").click()
+    page.get_by_role("button", name="What to do with this chat").click()
+    page.get_by_role("button", name="Branches", exact=True).click()
     tree.get_by_role("button", name="Where is the key?").click()
     expect(page.locator("article[data-seq='1']")).to_be_focused()

@@ -21,6 +21,8 @@ from models_registry.models import AiModel
 
 READ_ONLY_FIELDS = (
     "external_id",
+    "forked_from",
+    "forked_from_seq",
     "compacted_summary",
     "compact_boundary_seq",
     "compact_boundary_timestamp",

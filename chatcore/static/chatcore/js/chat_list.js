@@ -78,8 +78,10 @@ function fillMenu(menu) {
     for (const { name, value } of [...item.attributes])
       if (value.includes(ID_IN_MENU))
         item.setAttribute(name, value.replace(ID_IN_MENU, menu.parentElement.dataset.chat));
-  // The chat's own head has its field for the title itself (chat_title.js).
+  // The chat's own head has its field for the title itself (chat_title.js). Only of the chat that is
+  // open can branches be opened.
   if (menu.closest(".chat-head")) items.querySelector("[data-renames]").removeAttribute("hx-get");
+  else items.querySelector("[data-branches]").remove();
   menu.replaceChildren(items);
   globalThis.htmx.process(menu);
 }

@@ -86,7 +86,8 @@ def test_a_branch_while_another_is_answered_is_a_fork(
     first = ask(client, "q1")
     slow = ask(client, "slow", first, background=True)
     assert ask(client, "quick", first).output_text == "b2"
-    assert Session.objects.count() == 2
+    source, fork = Session.objects.order_by("created_at")
+    assert (fork.forked_from, fork.forked_from_seq) == (source, 2)
     assert client.responses.cancel(slow.id).status == "cancelled"
 
 
