@@ -39,6 +39,7 @@ def run(
     *,
     instructions: str = "",
     up_to_seq: int | None = None,
+    is_rewrite: bool = False,
     only_stages: Collection[str] = (),
     force: bool = False,
     growth_tokens: int = 0,
@@ -48,6 +49,7 @@ def run(
     A context that is not over its threshold is skipped; with `force`, whatever is older than the
     protected tail is compacted all the same. `only_stages` runs each of these stages and no other,
     whether the target is met or not. No message newer than `up_to_seq` is compacted.
+    An `is_rewrite` is a summary in the place of the one in force, however little it saves.
     `growth_tokens` is what the reference text beside the summary will have grown by.
 
     `summarize` is called once at most and is the only way out of the core, see `Summarize`. If it
@@ -71,6 +73,7 @@ def run(
         is_over_threshold=is_over_threshold,
         is_asked_for=force and not is_over_threshold,
         up_to_seq=up_to_seq,
+        is_rewrite=is_rewrite,
     )
     pass_context = _build_pass_context(
         counted_transcript, limits, measurement, summarize, instructions
@@ -229,10 +232,10 @@ def _explain_no_work(transcript: Transcript, up_to_seq: int | None) -> str:
         return "There are no messages to compact."
     if up_to_seq is not None:
         return (
-            f"There is no complete turn up to message {up_to_seq} that is older than the protected "
-            "messages."
+            f"There is too little to compact up to message {up_to_seq}: a summary would hardly be "
+            "shorter."
         )
     return (
-        "There is too little to compact: every message is pinned or among the newest, which are "
-        "protected."
+        "There is too little to compact: pinned messages and the newest ones are protected, and a "
+        "summary of the others would hardly be shorter."
     )

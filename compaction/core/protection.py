@@ -23,7 +23,7 @@ from compaction.core.policy import Policy
 from compaction.core.tool_pairs import find_piece, find_safe_cuts
 from compaction.core.transcript import Transcript, TranscriptEntry
 
-MIN_WORTHWHILE_TOKENS = 500  # of a conversation; a summary of less would hardly be shorter
+MIN_WORTHWHILE_TOKENS = 500  # of messages; a summary of less would hardly be shorter
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +40,8 @@ class PassLimits:
     """Whether room is made although the context is not over its threshold."""
     up_to_seq: int | None = None
     """The protected tail begins after this message, if the caller says so."""
+    is_rewrite: bool = False
+    """Whether a summary takes the place of the one in force, which saves what that one did."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

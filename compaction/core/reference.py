@@ -46,6 +46,8 @@ Here a preset does something else, on purpose:
   one fails too.
 - **all**: summaries come from the conversation's own model unless another is named; NeuroLink
   names Gemini, which not everybody has a key for.
+- **all**: by hand, messages of fewer than 500 tokens together are not summarized; that would be
+  paid for and save nothing.
 - **oneclaw**: a long loop of tools is compacted before a request in its middle, once that request
   would be over the threshold; the document compacts only after the response and cuts the oldest
   before, and then the model would lose what it works on.

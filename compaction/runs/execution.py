@@ -109,6 +109,7 @@ def propose_outcome(
         summarize or _build_summarizer(run, context, measurement.token_ratio),
         instructions=run.instructions,
         up_to_seq=run.up_to_seq,
+        is_rewrite=run.from_version is not None,
         only_stages=run.only_stages,
         force=run.is_forced,
         growth_tokens=request_size.estimate_text_tokens(context, growth_chars),

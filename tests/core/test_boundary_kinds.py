@@ -47,7 +47,7 @@ def test_the_newest_turns_stay_whole() -> None:
     long_turn = [
         entry for seq in range(4, 20, 2) for entry in (answer(seq, calls="a"), result(seq + 1, "a"))
     ]
-    entries = (user(1), answer(2), user(3), *long_turn, user(20), answer(21), user(22))
+    entries = (user(1, tokens=500), answer(2), user(3), *long_turn, user(20), answer(21), user(22))
     assert [boundary(entries, kind="user_turns", count=count) for count in (0, 1, 2, 3, 4)] == [
         22,
         22,

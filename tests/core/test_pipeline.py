@@ -222,6 +222,20 @@ def test_by_hand_it_stops_where_it_is_told() -> None:
     assert (nothing.status, "up to message 0" in nothing.reason) == ("skipped", True)
 
 
+def test_by_hand_no_model_is_asked_for_a_summary_that_would_save_nothing() -> None:
+    summarizer = Summarizer()
+    transcript = Transcript(entries=talk(40), summary="They spoke before.")
+    outcome = compact(transcript, summarizer, up_to_seq=2, force=True)
+    assert outcome.status == "skipped"
+    assert outcome.reason == (
+        "There is too little to compact up to message 2: a summary would hardly be shorter."
+    )
+    assert not summarizer.tasks
+    assert compact(transcript, summarizer, up_to_seq=3, force=True).status == "applied"
+    rewritten = compact(transcript, summarizer, up_to_seq=2, force=True, is_rewrite=True)
+    assert rewritten.status == "applied", "another summary in the place of one is still made"
+
+
 @pytest.mark.parametrize("text", ["", " \n\t ", "x" * 24_000, "x" * 60_000])
 def test_a_blank_or_oversized_summary_fails_and_changes_nothing(text: str) -> None:
     transcript = Transcript(entries=talk(40))

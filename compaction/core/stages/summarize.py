@@ -6,7 +6,7 @@ from dataclasses import replace
 from compaction.core.counting import TokenCounter, build_counter
 from compaction.core.estimate import estimate_summary, estimate_transcript
 from compaction.core.policy import Policy
-from compaction.core.protection import SplitPoint, find_splits
+from compaction.core.protection import MIN_WORTHWHILE_TOKENS, SplitPoint, find_splits
 from compaction.core.stages.base import (
     ContextDraft,
     PassContext,
@@ -25,18 +25,20 @@ def summarize(draft: ContextDraft, pass_context: PassContext) -> ContextDraft:
     If the policy summarizes originals and messages were cut to excerpts, the excerpts stay and the
     summary is added: it covers the whole conversation, the tail too, because it says what is done
     and what remains. The boundary moves as well only if the excerpts leave the context over its
-    target. Raises SummaryFailed. (Wolffish, The Compaction Flow, steps 2 to 5)
+    target. No call is made by hand for so little that it would save nothing. Raises SummaryFailed.
+    (Wolffish, The Compaction Flow, steps 2 to 5)
     """
     adds_summary = _can_add_summary(draft, pass_context)
     if adds_summary and pass_context.fits(draft.transcript):
         return _add_summary(draft, pass_context)
     for split in find_splits(draft.transcript, pass_context.limits):
-        old_seqs = tuple(
-            entry.seq
+        old_entries = [
+            entry
             for entry in draft.transcript.entries
             if entry.seq < split.boundary and entry.seq not in split.exempt_seqs
-        )
-        if old_seqs:
+        ]
+        if old_entries and _is_worthwhile(old_entries, pass_context):
+            old_seqs = tuple(entry.seq for entry in old_entries)
             return _replace_with_summary(draft, pass_context, split, old_seqs)
     return _add_summary(draft, pass_context) if adds_summary else draft
 
@@ -64,6 +66,16 @@ def find_objection(text: str, task: SummaryTask, policy: Policy) -> str | None:
         f"The summary ({text_tokens} tokens) is not smaller than what it replaces "
         f"({source_tokens} tokens)."
     )
+
+
+def _is_worthwhile(old_entries: Iterable[TranscriptEntry], pass_context: PassContext) -> bool:
+    """Return whether a summary of messages saves something, or is made all the same."""
+    limits = pass_context.limits
+    must_make_room = limits.is_over_threshold and limits.up_to_seq is None
+    if must_make_room or limits.is_rewrite:
+        return True
+    tokens = pass_context.to_real_tokens(sum(entry.tokens for entry in old_entries))
+    return tokens >= MIN_WORTHWHILE_TOKENS
 
 
 def _can_add_summary(draft: ContextDraft, pass_context: PassContext) -> bool:
