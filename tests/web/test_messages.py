@@ -9,7 +9,9 @@ from playwright.sync_api import Locator, Page, expect
 from chatcore.models import Attachment, Message, Session
 from chatcore.turns import service, versions
 from chatcore.turns.client_tools import ClientToolResult
+from compaction.models import CompactionRun
 from tests.support.browsing import PausedChunks, send_message, store_exchange
+from tests.support.page_compactions import fill_long
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
@@ -276,3 +278,24 @@ def test_the_tree_of_branches_opens_one_that_was_left(page: Page, session: Sessi
     page.get_by_role("button", name="Branches", exact=True).click()
     tree.get_by_role("button", name="Where is the key?").click()
     expect(page.locator("article[data-seq='1']")).to_be_focused()
+
+
+def test_the_menu_says_beforehand_where_a_summary_would_save_nothing(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    store_exchange(session, "Hello", "Hello to you", "How are you?", "Well.")
+    fill_long(session, exchanges=1, words=400)
+    page.goto(f"/c/{session.pk}/")
+    act = page.locator("[data-menu=compact]")
+    third, long = page.locator('[data-seq="3"]'), page.locator('[data-seq="5"]')
+    third.hover()
+    third.get_by_role("button", name="More actions").click()
+    expect(act).to_be_disabled()
+    expect(act).to_have_accessible_name("Too little to summarize up to here")
+    act.click(force=True)
+    long.hover()
+    long.get_by_role("button", name="More actions").click()
+    expect(act).to_be_enabled()
+    expect(act).to_have_accessible_name("Summarize up to here")
+    assert not CompactionRun.objects.exists()
+    assert not scripted.requests

@@ -5,6 +5,7 @@ import { copyText } from "./clipboard.js";
 import { isInputMethodKey } from "./keyboard.js";
 import { getMarkdownView } from "./markdown.js";
 import { buildPath } from "./paths.js";
+import { findsTooLittle } from "./run_preview.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
 
@@ -27,7 +28,7 @@ export class MessageActions {
 
   #onClick({ target }) {
     const button = target.closest("button[data-act], button[data-menu]");
-    if (!button) return;
+    if (!button || button.ariaDisabled) return;
     const article = button.dataset.menu ? this.#menuArticle : button.closest("article");
     const action = ACTS[button.dataset.menu ?? button.dataset.act];
     this.#runAction(button, () => action(this, article, button));
@@ -81,6 +82,16 @@ export class MessageActions {
     const menu = document.getElementById("message-menu");
     menu.toggleAttribute("data-pinned", "pinned" in article.dataset);
     menu.querySelector("[data-menu=request]").hidden = !article.matches(".answer");
+    this.#offerSummary(article, menu.querySelector("[data-menu=compact]"));
+  }
+
+  // Say beforehand where a summary up to the message would save nothing.
+  async #offerSummary(article, button) {
+    button.ariaDisabled = null;
+    const { meter, session } = this.chat;
+    if (!meter.contextWindow) return;
+    const isTooLittle = await findsTooLittle(session, Number(article.dataset.seq));
+    if (isTooLittle && article === this.#menuArticle) button.ariaDisabled = "true";
   }
 
   async copyMessage(article, button) {

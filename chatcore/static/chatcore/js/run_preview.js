@@ -6,15 +6,25 @@ import { getText } from "./texts.js";
 
 const PAUSE_MS = 250; // who only passes over the meter asks for nothing
 
+// Return what a run by hand would do; null if it cannot be asked for.
+async function tryRun(session, options) {
+  try {
+    return await callApi("POST", `sessions/${session}/compact`, { ...options, dry_run: true });
+  } catch {
+    return null; // the button itself tells what is wrong, when it is pressed
+  }
+}
+
 // Return what a run by hand would do; null if it would do nothing, or cannot be asked for.
 export async function previewRun(session) {
-  let run = null;
-  try {
-    run = await callApi("POST", `sessions/${session}/compact`, { dry_run: true });
-  } catch {
-    // The button itself tells what is wrong, when it is pressed.
-  }
+  const run = await tryRun(session);
   return run?.status === "applied" && run.messages_compacted > 0 ? run : null;
+}
+
+// Return whether a summary up to a message would save nothing.
+export async function findsTooLittle(session, seq) {
+  const run = await tryRun(session, { up_to_seq: seq });
+  return run?.status === "skipped" && run.tokens_before !== null; // else something else forbids it
 }
 
 export class RunPreview {
