@@ -26,6 +26,7 @@ def test_a_message_written_before_there_is_a_model_waits_and_is_sent(
     send_message(page, "Hello?")
     expect(page.locator(".queued-words")).to_have_text(["Is anybody there?", "Hello?"])
     expect(page.locator(".queued-note")).to_have_text("Sent when the model is ready.")
+    expect(page.locator("context-meter")).to_be_hidden()
     page.reload()
     expect(page.locator(".queued li")).to_have_count(2)
     assert not Session.objects.exists()
@@ -105,8 +106,19 @@ def test_the_sample_shows_how_it_remembers_without_a_model(page: Page, live: Liv
     expect(card.locator("[data-view=changes]")).to_contain_text("Clara bakes the cake")
     card.get_by_role("button", name="Undo").click()
     expect(page.locator(".message[data-compacted]")).to_have_count(4)
+
+
+def test_the_question_of_the_sample_is_sent_with_one_click_and_a_draft_stays(
+    page: Page, model: AiModel, scripted: ScriptedModel
+) -> None:
+    scripted.default = Reply(text="Clara has to know.")
+    page.goto("/new/")
+    page.get_by_role("button", name="See how it remembers").click()
+    page.get_by_label("Your message").fill("Not yet")
     page.get_by_role("button", name="What is our plan for rain").click()
-    expect(page.get_by_label("Your message")).to_have_value(re.compile("^What is our plan"))
+    expect(page.locator(".answer .prose").last).to_have_text("Clara has to know.")
+    expect(page.locator(".user .words").last).to_have_text(re.compile("^What is our plan"))
+    expect(page.get_by_label("Your message")).to_have_value("Not yet")
 
 
 def test_the_meter_of_the_sample_has_its_normal_color(page: Page, model: AiModel) -> None:

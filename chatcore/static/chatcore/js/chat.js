@@ -83,6 +83,8 @@ class ChatStream extends HTMLElement {
     this.addEventListener("click", ({ target }) => {
       const example = target.closest("[data-example]");
       if (example) this.composer.setText(example.textContent.trim());
+      const question = target.closest("[data-asks]");
+      if (question) this.composer.ask(question.textContent.trim());
       if (target.closest("[data-opens-summary]")) this.cards.openCurrent();
     });
     this.addEventListener("click", ({ target }) => {
@@ -90,7 +92,7 @@ class ChatStream extends HTMLElement {
     });
     this.meter.addEventListener("redo", () => tryToMove(this, "redo"));
     if (this.session) this.#followSession(Number(this.dataset.follow));
-    else this.meter.showEmpty(this.composer.contextWindow);
+    else this.meter.showEmpty(this.composer);
   }
 
   get model() {
@@ -226,7 +228,7 @@ class ChatStream extends HTMLElement {
   async changeModel(model) {
     if (!this.session) {
       this.composer.files.describe();
-      return this.meter.showEmpty(this.composer.contextWindow);
+      return this.meter.showEmpty(this.composer);
     }
     this.#showSwitch("");
     this.longChatNote.hide(); // the switch says what it needs first

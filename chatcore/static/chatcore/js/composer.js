@@ -100,6 +100,14 @@ export class Composer {
     this.field.focus();
   }
 
+  // Send a text, and keep what is in the field.
+  ask(text) {
+    const draft = this.field.value;
+    this.setText(text);
+    this.form.requestSubmit();
+    if (draft) this.setText([this.field.value, draft].filter(Boolean).join("\n\n"));
+  }
+
   quote(text) {
     const before = this.field.value.trimEnd();
     this.setText(`${before && `${before}\n\n`}${text.trimEnd().replace(/^/gm, "> ")}\n\n`);

@@ -49,13 +49,15 @@ class ContextMeter extends HTMLElement {
     if (this.#usage) this.#renderMarks(this.#usage);
   }
 
-  // Show the meter of a chat without messages.
-  showEmpty(contextWindow) {
+  // Show the meter of a chat without messages, if a model is chosen that could read them.
+  showEmpty({ model, contextWindow }) {
     this.showUsage({ estimated_input_tokens: 0, context_window: contextWindow });
+    this.hidden = !model;
   }
 
   showUsage(usage) {
     this.#usage = usage;
+    this.hidden = false;
     this.#render();
   }
 
