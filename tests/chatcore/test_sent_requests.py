@@ -1,5 +1,7 @@
 """What each answer's request has sent: stored in little room, and shown as it was."""
 
+import base64
+import json
 from typing import Any
 
 import pytest
@@ -8,8 +10,10 @@ from rest_framework.test import APIClient
 
 from chatcore.context import revisions, sent_requests
 from chatcore.models import ContextEdit, Message, SentRequest, SentText, Session
+from chatcore.projects.changes import add_file, create_project
 from chatcore.sessions import deletion as session_deletion
 from chatcore.sessions import discarding
+from chatcore.sessions.changes import record_session_change
 from chatcore.transfer import importer
 from chatcore.turns import deletion, service
 from compaction.runs import engine
@@ -18,6 +22,7 @@ from tests.support.compaction_sessions import (
     read_message_texts,
     read_system_text,
     say,
+    use_anthropic,
 )
 from tests.support.sample_files import build_png
 from tests.support.scripted_model import ScriptedModel, make_tool_call
@@ -65,6 +70,98 @@ def test_every_answer_shows_the_request_that_the_provider_got(
         assert shown["model"] == "test-model"
         assert shown["tokens"] == answer.token_count_input
         assert (shown["left_out"], shown["missing_parts"]) == ([], 0)
+
+
+def attach(api: APIClient, session: Session, *files: tuple[str, bytes, str]) -> list[str]:
+    address = f"/api/v1/sessions/{session.pk}/attachments"
+    bodies = [{"file": SimpleUploadedFile(*file)} for file in files]
+    return [api.post(address, body, format="multipart").json()["id"] for body in bodies]
+
+
+def list_parts(body: dict[str, Any]) -> list[Any]:
+    """Every text, call, result and image of a request of either protocol, in order."""
+    system = body.get("system") or []
+    blocks = [{"text": system}] if isinstance(system, str) else [*system]
+    for message in body["messages"]:
+        content = message["content"]
+        if isinstance(content, list):
+            blocks += content
+        elif content:
+            blocks.append({"text": content})
+        blocks += [call["function"] for call in message.get("tool_calls") or ()]
+    return put_images_last([read_block(block) for block in blocks])
+
+
+def read_block(block: dict[str, Any]) -> Any:
+    if "image_url" in block:
+        head, data = block["image_url"]["url"].split(";base64,")
+        return (head.removeprefix("data:"), len(base64.b64decode(data)))
+    if "source" in block:
+        source = block["source"]
+        return (source["media_type"], len(base64.b64decode(source["data"])))
+    if "name" in block:
+        return (block["name"], block.get("input") or json.loads(block["arguments"]))
+    return block.get("text") or block["content"]
+
+
+def put_images_last(parts: list[Any]) -> list[Any]:
+    """The protocols differ in where an image stands beside its text."""
+    return sorted(parts, key=lambda part: isinstance(part, tuple) and isinstance(part[1], int))
+
+
+def list_shown_parts(shown: dict[str, Any]) -> list[Any]:
+    parts: list[Any] = [text for text in (shown["system"], shown["preface"]) if text]
+    for message in shown["messages"]:
+        images = [(image["media_type"], image["size"]) for image in message["images"]]
+        calls = message["tool_calls"]
+        parts += [message["content"]] if message["content"] else []
+        parts += images
+        parts += [(call["name"], json.loads(call["arguments"])) for call in calls]
+    return put_images_last(parts)
+
+
+@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+def test_in_ten_situations_it_is_to_the_byte_what_the_provider_got(
+    api: APIClient, session: Session, scripted: ScriptedModel, protocol: str
+) -> None:
+    assert session.model
+    session.model.supports_images = True
+    session.model.save()
+    if protocol == "anthropic":
+        use_anthropic(session, scripted)
+    say(session, "Plain.")
+    Session.objects.update(system_prompt="Be brief. <&> \u202e ß")
+    say(session, "With a prompt.")
+    sum_up = make_tool_call("calculate", {"expression": "1 + 1"})
+    scripted.script(Reply(tool_calls=[sum_up]), Reply(text="Two."))
+    say(session, "With tools.")
+    image = build_png(8, 8)
+    ids = attach(api, session, ("a.txt", b"Four.", "text/plain"), ("a.png", image, "image/png"))
+    address = f"/api/v1/sessions/{session.pk}"
+    api.post(f"{address}/messages", {"content": "With a file and an image.", "attachments": ids})
+    project = create_project(session.owner, {"name": "Lisbon", "instructions": "Say where."})
+    add_file(project, name="trains.txt", data=b"Porto 9:00")
+    record_session_change(session.pk, {"project": project})
+    say(session, "With a project.")
+    pruned = revisions.MessageEdit(message_seq=5, kind="pruned", replacement="[tools]")
+    summarize(session, "They try things.", boundary_seq=5, edits=[pruned])
+    say(session, "After compaction.")
+    revisions.rewind_context(session.pk, to_version=0)
+    say(session, "After a rewind.")
+    answer = list_answers(session)[-1]
+    assert api.post(f"/api/v1/messages/{answer.pk}/regenerate", {}).status_code == 201
+    scripted.default = Reply(status=500, text="out of order")
+    pair = [{"role": role, "content": "Lisbon. " * 900} for role in ("user", "assistant")]
+    importer.import_messages(session, pair * 6)
+    engine.compact_now(session.pk, trigger="manual")
+    scripted.script(Reply(text="Fine."))
+    say(session, "Trimmed.")
+    requests = [fetch_request(api, answer) for answer in list_answers(session) if answer.turn_id]
+    calls = list_chat_calls(scripted)
+    assert len(requests) == len(calls) == 10
+    for shown, call in zip(requests, calls, strict=True):
+        assert list_shown_parts(shown) == list_parts(call.json)
+    assert requests[-1]["left_out"]
 
 
 def test_what_requests_share_is_stored_once(session: Session, scripted: ScriptedModel) -> None:
@@ -126,14 +223,9 @@ def test_files_stand_in_the_request_and_images_by_their_size(
     session.model.supports_images = True
     session.model.save()
     image = build_png(8, 8)
+    notes = ("notes.txt", b"The locker is 4711.", "text/plain")
+    ids = attach(api, session, notes, ("dot.png", image, "image/png"))
     address = f"/api/v1/sessions/{session.pk}"
-    files = [("notes.txt", b"The locker is 4711.", "text/plain"), ("dot.png", image, "image/png")]
-    ids = [
-        api.post(
-            f"{address}/attachments", {"file": SimpleUploadedFile(*each)}, format="multipart"
-        ).json()["id"]
-        for each in files
-    ]
     api.post(f"{address}/messages", {"content": "Read this.", "attachments": ids})
     say(session, "Again?")
     for index, answer in enumerate(list_answers(session)):
