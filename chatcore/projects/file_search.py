@@ -1,28 +1,48 @@
 """Find passages in the files of a project by a question in ordinary words, and where they stand.
 
 The texts are rated as those of messages are (`search/matching.py`), piece by piece. No index holds
-them: a project has twenty files at most, and they are read one at a time.
+them: a project has twenty files at most, and they are read one at a time. A search works in a
+thread of the web process, so it is bounded: one at a time for a person, a few seconds long, and it
+rests as long as it works, so that requests run beside it. What it did not reach, it tells.
 """
 
 import heapq
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
+from django.db.models.functions import Left
 from django.utils import timezone
 
 from chatcore.models import ProjectFile
 from chatcore.search.matching import Matcher
 from chatcore.search.question import Question, read_question
 from chatcore.search.stems import fold_case
+from chatcore.slots import PersonLocks
+from chatcore.threads import give_back_connection
 
 PIECE_CHARS = 1_200  # a passage, at whose end a line or a sentence ends where that is possible
 MIN_PIECE_CHARS = 600
 MIN_PART_CHARS = 4  # words that are also looked for inside other words
-MAX_CANDIDATES = 2_000  # pieces whose texts are kept while the others are read
+MAX_CANDIDATES = 500  # pieces whose texts are kept while the others are read
+MAX_FILE_CHARS = 2_000_000  # of one file in one search
+SEARCH_SECONDS = 5.0
+WAIT_SECONDS = 10.0  # for the searches before this one
+SLICE_SECONDS = 0.01  # of work, until a search rests
 PAGE_END = "\f"
+
+_owner_locks = PersonLocks()
+_places = threading.BoundedSemaphore(2)
+
+
+class SearchesBusy(Exception):
+    """Searches that began earlier did not end within WAIT_SECONDS."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +59,51 @@ class FilePassage:
     page: int | None
 
 
+@dataclass(kw_only=True)
+class FoundPassages:
+    """What a search found, the best first.
+
+    `unread` names the files that were not searched to their end, each with the first character that
+    was not.
+    """
+
+    passages: list[FilePassage] = field(default_factory=list)
+    unread: dict[str, int] = field(default_factory=dict)
+
+
+@contextmanager
+def take_turn(owner_id: Any) -> Iterator[None]:
+    """Wait until no other search of the person goes on. Raises SearchesBusy."""
+    give_back_connection()
+    end = time.monotonic() + WAIT_SECONDS
+    lock = _owner_locks.get(owner_id)
+    if not lock.acquire(timeout=WAIT_SECONDS):
+        raise SearchesBusy
+    try:
+        if not _places.acquire(timeout=max(0.0, end - time.monotonic())):
+            raise SearchesBusy
+        try:
+            yield
+        finally:
+            _places.release()
+    finally:
+        lock.release()
+
+
 def find_passages(
-    project_id: UUID, question_text: str, *, file_name: str = "", limit: int
-) -> list[FilePassage]:
-    """Return the passages that answer best, the best first; of one file alone if it is named."""
+    project_id: UUID,
+    question_text: str,
+    *,
+    file_name: str = "",
+    offset: int = 0,
+    limit: int,
+    is_wanted: Callable[[], bool],
+) -> FoundPassages:
+    """Return the passages that answer best; of one file alone, from an offset on, if it is named.
+
+    It is called in a `take_turn`. It ends after SEARCH_SECONDS, and at the next file when
+    `is_wanted` returns False.
+    """
     question = read_question(question_text, timezone.now())
     terms = question.terms
     parts = [index for index, term in enumerate(terms) if len(term.text) >= MIN_PART_CHARS]
@@ -50,7 +111,10 @@ def find_passages(
     counts = [0] * len(terms)
     total = 0
     candidates: list[tuple[float, int, FilePassage]] = []
-    for total, passage in enumerate(_list_pieces(project_id, file_name), 1):
+    found = FoundPassages()
+    pace = _Pace()
+    pieces = _list_pieces(project_id, file_name, offset, found, pace, is_wanted)
+    for total, passage in enumerate(pieces, 1):
         if not _holds_phrases(question, passage.text):
             continue
         match = counter.match_text(passage.text)
@@ -62,18 +126,18 @@ def find_passages(
     matcher = Matcher(terms, weights, parts, question.answer)
 
     def rate(candidate: tuple[float, int, FilePassage]) -> tuple[float, int]:
+        pace.rest()
         match = matcher.match_text(candidate[2].text)
         return match.rating + match.answer_rating, candidate[1]
 
-    return [passage for *_, passage in heapq.nlargest(limit, candidates, key=rate)]
+    found.passages = [passage for *_, passage in heapq.nlargest(limit, candidates, key=rate)]
+    return found
 
 
 def read_from(project_id: UUID, file_name: str, offset: int, limit: int) -> FilePassage | None:
     """Return `limit` characters of a file from an offset on; None if there is no such file."""
-    row = _select_files(project_id, file_name).values_list("name", "text").first()
-    return (
-        _describe_place(row[0], row[1], offset, min(len(row[1]), offset + limit)) if row else None
-    )
+    text = _load_text(_select_files(project_id, file_name), offset + limit)
+    return None if text is None else _describe_place(file_name, text, offset, len(text))
 
 
 def list_names(project_id: UUID) -> list[str]:
@@ -81,28 +145,76 @@ def list_names(project_id: UUID) -> list[str]:
     return list(_select_files(project_id).values_list("name", flat=True))
 
 
+class _Pace:
+    """The time that a search has, of which it works one half."""
+
+    def __init__(self) -> None:
+        self._end = time.monotonic() + SEARCH_SECONDS
+        self._worked = time.thread_time()
+
+    def is_over(self) -> bool:
+        return time.monotonic() >= self._end
+
+    def rest(self) -> None:
+        """Leave the interpreter to other threads for as long as was worked since the last rest."""
+        seconds = time.thread_time() - self._worked
+        if seconds >= SLICE_SECONDS:
+            time.sleep(seconds)
+            self._worked = time.thread_time()
+
+
 def _select_files(project_id: UUID, file_name: str = "") -> QuerySet[ProjectFile]:
     files = ProjectFile.objects.filter(project=project_id)
     return files.filter(name=file_name) if file_name else files
 
 
-def _list_pieces(project_id: UUID, file_name: str) -> Iterator[FilePassage]:
-    """Yield the texts of the files in pieces, one after another."""
-    for name, text in (
-        _select_files(project_id, file_name).values_list("name", "text").iterator(chunk_size=1)
-    ):
-        start, line, page = 0, 1, 1
-        has_pages = PAGE_END in text
-        while start < len(text):
-            end = _find_piece_end(text, start)
-            piece = text[start:end]
-            if piece.strip():
-                yield FilePassage(
-                    file=name, text=piece, offset=start, line=line, page=page if has_pages else None
-                )
-            line += piece.count("\n")
-            page += piece.count(PAGE_END)
-            start = end
+def _load_text(files: QuerySet[ProjectFile], char_count: int) -> str | None:
+    """Return the first characters of a file; None if it is gone."""
+    text = files.values_list(Left("text", char_count), flat=True).first()
+    give_back_connection()  # what comes next takes time, and needs none
+    return text
+
+
+def _list_pieces(
+    project_id: UUID,
+    file_name: str,
+    offset: int,
+    found: FoundPassages,
+    pace: _Pace,
+    is_wanted: Callable[[], bool],
+) -> Iterator[FilePassage]:
+    """Yield the texts of the files in pieces, one after another, and note what is not read."""
+    for pk, name in list(_select_files(project_id, file_name).values_list("pk", "name")):
+        if pace.is_over() or not is_wanted():
+            found.unread[name] = offset
+            continue
+        end = offset + MAX_FILE_CHARS
+        text = _load_text(ProjectFile.objects.filter(pk=pk), end + 1) or ""
+        if len(text) > end:
+            found.unread[name] = end
+        for passage in _divide(name, text, offset, end):
+            if pace.is_over():
+                found.unread[name] = passage.offset
+                break
+            yield passage
+            pace.rest()
+
+
+def _divide(name: str, text: str, start: int, last: int) -> Iterator[FilePassage]:
+    """Yield the pieces of a text from `start` on, up to `last`."""
+    has_pages = PAGE_END in text
+    line = text.count("\n", 0, start) + 1
+    page = text.count(PAGE_END, 0, start) + 1
+    while start < min(len(text), last):
+        end = min(_find_piece_end(text, start), last)
+        piece = text[start:end]
+        if piece.strip():
+            yield FilePassage(
+                file=name, text=piece, offset=start, line=line, page=page if has_pages else None
+            )
+        line += piece.count("\n")
+        page += piece.count(PAGE_END)
+        start = end
 
 
 def _find_piece_end(text: str, start: int) -> int:

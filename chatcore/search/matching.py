@@ -11,6 +11,7 @@ from chatcore.search.stems import fold_case, list_stems, stem_german
 PASSAGE_CHARS = 800
 WHOLE_CHARS = 2_000  # up to this length a text is rated as one passage
 MAX_PLACES = 2_000  # of terms in one text
+MAX_KNOWN_WORDS = 50_000  # whose matches are remembered
 # What a question asks for, such as a date, counts within so many characters of its words.
 ANSWER_CHARS = 100
 MAX_ANSWER_PLACES = 50
@@ -113,6 +114,8 @@ class Matcher:
         try:
             return self._matches_by_word[word]
         except KeyError:
+            if len(self._matches_by_word) >= MAX_KNOWN_WORDS:
+                self._matches_by_word.clear()
             match = self._matches_by_word[word] = self._compare_word(word)
             return match
 

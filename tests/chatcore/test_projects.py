@@ -4,6 +4,7 @@ import base64
 import contextlib
 import json
 import zipfile
+from collections.abc import Iterator
 from io import BytesIO, StringIO
 from typing import Any
 
@@ -13,11 +14,12 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from chatcore.context import builder
-from chatcore.models import Project, ProjectFile, Session
-from chatcore.projects import changes, system_text
+from chatcore.models import Project, ProjectFile, Session, Turn
+from chatcore.projects import changes, file_search, system_text
 from chatcore.providers.base import ToolCall
 from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.user_erasure import erase_user
@@ -322,11 +324,63 @@ def test_files_that_do_not_fit_are_searched_and_quoted_with_their_place(
 def test_the_search_of_files_says_where_and_what_is_wrong(
     session: Session, project: Project, arguments: dict[str, Any], expected: str
 ) -> None:
+    assert search(session, arguments).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [
+        ({"MAX_FILE_CHARS": 40}, "[Not searched: trains.txt from offset 40. To search there,"),
+        ({"SEARCH_SECONDS": 0.0}, "[Not searched: trains.txt from offset 0, hotels.csv from"),
+    ],
+    ids=["a long file", "a long time"],
+)
+def test_a_search_of_files_ends_and_says_what_it_did_not_reach(
+    session: Session,
+    project: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    bounds: dict[str, float],
+    expected: str,
+) -> None:
+    for name, value in bounds.items():
+        monkeypatch.setattr(file_search, name, value)
+    assert expected in search(session, {"query": "train"})
+    monkeypatch.undo()
+    rest = search(session, {"query": "train", "file": "trains.txt", "offset": 25})
+    assert rest.startswith("[trains.txt, line 2, offset 25 to 51]")
+
+
+def test_a_person_searches_files_once_at_a_time(
+    session: Session, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_search, "WAIT_SECONDS", 0.0)
+    with file_search.take_turn(session.owner_id):
+        assert search(session, {"query": "train"}).startswith("Other searches are still going on.")
+    assert "Train 43" in search(session, {"query": "train"})
+
+
+def test_a_cancelled_turn_ends_its_search(
+    session: Session, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turn = Turn.objects.create(session=session, lease_until=timezone.now())
+    take_turn = file_search.take_turn
+
+    @contextlib.contextmanager
+    def cancel_meanwhile(owner_id: Any) -> Iterator[None]:
+        Turn.objects.filter(pk=turn.pk).update(cancel_requested=True)
+        with take_turn(owner_id):
+            yield
+
+    assert "Train 43" in search(session, {"query": "train"})
+    monkeypatch.setattr(file_search, "take_turn", cancel_meanwhile)
+    assert "Train 43" not in search(session, {"query": "train"})
+
+
+def search(session: Session, arguments: dict[str, Any]) -> str:
     call = ToolCall(id="1", name="search_project_files", arguments=json.dumps(arguments))
-    assert run_tool(call, session_id=session.pk).content.startswith(expected)
+    return run_tool(call, session_id=session.pk).content
 
 
 def test_nobody_searches_the_files_of_others(session: Session) -> None:
-    call = ToolCall(id="1", name="search_project_files", arguments='{"query": "deposit"}')
-    outcome = run_tool(call, session_id=session.pk)
-    assert outcome.content == "This conversation is in no project with files."
+    result = search(session, {"query": "deposit"})
+    assert result == "This conversation is in no project with files."
