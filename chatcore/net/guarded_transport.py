@@ -17,9 +17,12 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     resolve the name a second time, perhaps to an address that the guard has not checked.
     """
 
-    def __init__(self, *, max_body_bytes: int | None = None) -> None:
+    def __init__(
+        self, *, max_body_bytes: int | None = None, max_body_values: int | None = None
+    ) -> None:
         self._transport = httpx2.AsyncHTTPTransport(verify=certificates.get_ssl_context())
         self._max_body_bytes = max_body_bytes
+        self._max_body_values = max_body_values
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send the request to the first checked address that accepts a connection.
@@ -44,22 +47,54 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     def _limit_body(self, response: httpx2.Response) -> httpx2.Response:
         if self._max_body_bytes is not None:
             assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = _LimitedStream(response.stream, self._max_body_bytes)
+            response.stream = _LimitedStream(
+                response.stream, self._max_body_bytes, self._max_body_values
+            )
         return response
 
 
-class _LimitedStream(httpx2.AsyncByteStream):
-    """A body that ends with an error when it grows too long."""
+class ValueCounter:
+    """Counts the values of JSON that comes in pieces, before anybody makes objects of them.
 
-    def __init__(self, stream: httpx2.AsyncByteStream, max_bytes: int) -> None:
+    A megabyte of empty objects is a gigabyte of models.
+    """
+
+    def __init__(self) -> None:
+        self._total = 0
+        self._is_in_text = False
+        self._rest = b""  # backslashes at the end of a piece: what follows belongs to them
+
+    def count(self, piece: bytes) -> int:
+        """Return how many values have come until the end of this piece."""
+        text = self._rest + piece
+        self._rest = text[len(text.rstrip(b"\\")) :]
+        text = text[: len(text) - len(self._rest)]
+        for part in text.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"'):
+            if not self._is_in_text:
+                self._total += sum(part.count(sign) for sign in (b"{", b"[", b","))
+            self._is_in_text = not self._is_in_text
+        self._is_in_text = not self._is_in_text  # the last part has no end yet
+        return self._total
+
+
+class _LimitedStream(httpx2.AsyncByteStream):
+    """A body that ends with an error when it grows too long, or has too many values of JSON."""
+
+    def __init__(
+        self, stream: httpx2.AsyncByteStream, max_bytes: int, max_values: int | None
+    ) -> None:
         self._stream = stream
         self._remaining_bytes = max_bytes
+        self._max_values = max_values
+        self._values = ValueCounter()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._stream:
             self._remaining_bytes -= len(chunk)
             if self._remaining_bytes < 0:
                 raise httpx2.ReadError("The answer is too long.")
+            if self._max_values is not None and self._values.count(chunk) > self._max_values:
+                raise ToolError("The server answered with too many values.")
             yield chunk
 
     async def aclose(self) -> None:

@@ -8,6 +8,7 @@ from openai import OpenAI
 from rest_framework.test import APIClient
 
 from chatcore.models import McpServer, Message, Session, SessionEvent, ToolApproval, Turn
+from chatcore.tools.mcp import connection
 from chatcore.tools.mcp.refresh import refresh_server
 from models_registry.models import AiModel
 from tests.support.mcp_server import ToolServer, running, tool_server
@@ -31,6 +32,18 @@ def chosen(session: Session, tool_server: ToolServer) -> Session:
     session.tools = [READ, "mcp__files__dump", "mcp__files__fail"]
     session.save()
     return session
+
+
+def test_a_list_of_tools_is_bounded_before_it_is_read(
+    session: Session, tool_server: ToolServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = McpServer.objects.create(owner=session.owner, name="files", url=tool_server.url)
+    monkeypatch.setattr(connection, "MAX_LISTED_TOOLS", 2)
+    assert refresh_server(server), server.error
+    assert len(server.tools) == 2
+    monkeypatch.setattr(connection, "MAX_BODY_VALUES", 20)
+    assert not refresh_server(server)
+    assert server.error == "The server answered with too many values."
 
 
 def ask(api: APIClient, session: Session, scripted: ScriptedModel, *calls: Any) -> Any:

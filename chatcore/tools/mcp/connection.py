@@ -27,7 +27,9 @@ log = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
 MAX_EVENT_BYTES = MAX_BODY_BYTES
+MAX_BODY_VALUES = 100_000
 MAX_PAGES = 20
+MAX_LISTED_TOOLS = 1_000  # among which rules may choose
 MAX_ERROR_CHARS = 500
 T = TypeVar("T")
 
@@ -42,9 +44,9 @@ def list_tools(server: McpServer) -> "list[types.Tool]":
             page = await client.list_tools(cursor=cursor)
             tools += page.tools
             cursor = page.next_cursor
-            if not cursor:
+            if not cursor or len(tools) >= MAX_LISTED_TOOLS:
                 break
-        return tools
+        return tools[:MAX_LISTED_TOOLS]
 
     return _run(server, collect)
 
@@ -128,7 +130,7 @@ async def _open_transport(
         **server.reveal_headers(),
     }
     async with httpx2.AsyncClient(
-        transport=GuardedTransport(max_body_bytes=MAX_BODY_BYTES),
+        transport=GuardedTransport(max_body_bytes=MAX_BODY_BYTES, max_body_values=MAX_BODY_VALUES),
         headers=headers,
         timeout=httpx2.Timeout(seconds, connect=CONNECT_SECONDS),
         event_hooks={"response": [exchange.note_response, _refuse_compression]},
