@@ -269,19 +269,16 @@ def live(transactional_db: None, warm_sdks: None) -> Iterator[Live]:
     import uvicorn
 
     from chatcore.asgi import application
-    from chatcore.serving.http_protocol import PatientHttpProtocol
-    from chatcore.serving.web_server import WEBSOCKET_MESSAGE_BYTES
+    from chatcore.serving.web_server import build_protocols
 
     config = uvicorn.Config(
         application,
-        http=PatientHttpProtocol,
         host="127.0.0.1",
         port=0,
         lifespan="off",
         log_level="warning",
         timeout_graceful_shutdown=1,
-        ws_per_message_deflate=False,
-        ws_max_size=WEBSOCKET_MESSAGE_BYTES,
+        **build_protocols(),
     )
     server = uvicorn.Server(config)
     socket = config.bind_socket()

@@ -7,6 +7,7 @@ connection. READY is a pipe to which the process writes when it serves.
 import os
 import socket
 import sys
+from typing import Any
 
 GRACE_SECONDS = 5  # for open requests when the server stops
 WEBSOCKET_MESSAGE_BYTES = 8 * 1024 * 1024
@@ -29,18 +30,14 @@ def serve_socket(server_socket: socket.socket, *, ready: int | None = None) -> N
 
     from chatcore.environment import read_list
     from chatcore.serving.draining import DrainingServer
-    from chatcore.serving.http_protocol import PatientHttpProtocol
 
     config = uvicorn.Config(
         "chatcore.asgi:application",
-        http=PatientHttpProtocol,
+        **build_protocols(),
         loop="uvloop",
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
-        # Compressed, a message of 15 MB is 15 KB on the wire.
-        ws_per_message_deflate=False,
-        ws_max_size=WEBSOCKET_MESSAGE_BYTES,
         # X-Forwarded-For and X-Forwarded-Proto are believed from these, and from nobody else.
         # Without a public address there is no proxy, and whoever is on this machine could name any
         # address and guess passwords from each of them.
@@ -51,6 +48,20 @@ def serve_socket(server_socket: socket.socket, *, ready: int | None = None) -> N
     )
     server = DrainingServer(config, drain_seconds=settings.DRAIN_SECONDS, ready=ready)
     server.run(sockets=[server_socket])
+
+
+def build_protocols() -> dict[str, Any]:
+    """Return the options of uvicorn that bound what a client may send, and how slowly."""
+    from chatcore.serving.http_protocol import PatientHttpProtocol
+    from chatcore.serving.websocket_protocol import GuardedWebSocketProtocol
+
+    return {
+        "http": PatientHttpProtocol,
+        "ws": GuardedWebSocketProtocol,
+        # Compressed, a message of 15 MB is 15 KB on the wire.
+        "ws_per_message_deflate": False,
+        "ws_max_size": WEBSOCKET_MESSAGE_BYTES,
+    }
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Answers that are not stored: with `store: false` nothing of a response stays."""
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -43,6 +44,8 @@ from chatcore.threads import PREPARATION, TOOLS
 from chatcore.turns.generation import CALLS_AT_ONCE, TooManyToolRounds
 from chatcore.turns.tool_limits import keep_first_calls
 
+MESSAGE_BYTES = 1_000  # that even the shortest message takes
+
 
 @dataclass(frozen=True, kw_only=True)
 class Memory:
@@ -50,6 +53,17 @@ class Memory:
 
     messages: list[ChatMessage]
     system_texts: list[str]
+
+    def weigh(self) -> int:
+        """Return about how many bytes it takes."""
+        texts = [*self.system_texts]
+        size = 0
+        for message in self.messages:
+            texts += [message.content, *(call.arguments for call in message.tool_calls)]
+            texts += [file.text for file in message.files]
+            size += MESSAGE_BYTES + sum(image.size for image in message.images)
+            size += len(str(message.provider_data))
+        return size + sum(map(sys.getsizeof, texts))
 
 
 class UnstoredResponse:

@@ -37,7 +37,10 @@ PATHS = ("/v1/responses", "/v1/responses/")
 MAX_SECONDS = 60 * 60
 MAX_CONNECTIONS = 1000  # of this process
 MAX_CONNECTIONS_OF_USER = 50
-MAX_MEMORIES = 8  # responses of one connection that are not stored
+# Responses of one connection that are not stored: so many, and bytes of them and of a user's.
+MAX_MEMORIES = 8
+MAX_REMEMBERED = 16 * limits.MB
+MAX_REMEMBERED_OF_USER = 32 * limits.MB
 # Requests that wait behind the one that is answered, in bytes of text.
 MAX_WAITING = limits.MB
 MAX_HELD_OF_USER = 8 * limits.MB
@@ -47,7 +50,9 @@ CLOSE_RETRY = 1013
 # Fields that have no meaning here, where everything streams.
 STREAM_FIELDS = ("type", "stream", "stream_options", "background")
 _slots = Slots()
-_held_bytes: Counter[Any] = Counter()  # of users, not parsed yet; for the event loop alone
+# Of users, for the event loop alone: not parsed yet, and remembered.
+_held_bytes: Counter[Any] = Counter()
+_remembered_bytes: Counter[Any] = Counter()
 
 
 async def serve_websocket(scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -88,6 +93,7 @@ class Connection:
         self._waiting_bytes = 0  # behind that
         self._held_bytes = 0  # not parsed yet
         self._memories: OrderedDict[str, Memory] = OrderedDict()
+        self._memory_sizes: dict[str, int] = {}
 
     async def run(self, sign_out_event: asyncio.Event) -> None:
         """Answer requests until the client leaves, is signed out, or the time is over."""
@@ -108,6 +114,8 @@ class Connection:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             self._note_held(-self._held_bytes)
+            for response_id in list(self._memories):
+                self._forget(response_id)
 
     async def _end_late_connection(self) -> None:
         detail = "This connection is open for 60 minutes: open another one."
@@ -161,7 +169,7 @@ class Connection:
             self._note_held(-_weigh(text))
         previous_id = body.get("previous_response_id")
         # A continuation that fails takes what it continued with it.
-        memory = self._memories.pop(previous_id, None) if isinstance(previous_id, str) else None
+        memory = self._forget(previous_id) if isinstance(previous_id, str) else None
         if memory is not None:
             body = {name: body[name] for name in body if name != "previous_response_id"}
         parse = partial(creation.parse_body, scope=self._scope)
@@ -201,9 +209,24 @@ class Connection:
         self._remember(response.id, response.build_memory())
 
     def _remember(self, response_id: str, memory: Memory) -> None:
+        """Keep a memory, and let the oldest ones go while there are too many or too large ones."""
         self._memories[response_id] = memory
-        while len(self._memories) > MAX_MEMORIES:
-            self._memories.popitem(last=False)
+        self._memory_sizes[response_id] = size = memory.weigh()
+        _remembered_bytes[self.user.pk] += size
+        while self._memories and (
+            len(self._memories) > MAX_MEMORIES
+            or sum(self._memory_sizes.values()) > MAX_REMEMBERED
+            or _remembered_bytes[self.user.pk] > MAX_REMEMBERED_OF_USER
+        ):
+            self._forget(next(iter(self._memories)))
+
+    def _forget(self, response_id: str) -> Memory | None:
+        memory = self._memories.pop(response_id, None)
+        if memory is not None:
+            _remembered_bytes[self.user.pk] -= self._memory_sizes.pop(response_id)
+            if not _remembered_bytes[self.user.pk]:
+                del _remembered_bytes[self.user.pk]
+        return memory
 
     async def _send_event(self, event: Event | None) -> None:
         if event is None:

@@ -11,6 +11,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from chatcore.contrib.compat.models import StoredResponse
+from chatcore.contrib.compat.responses import websocket
 from chatcore.models import Session, Turn
 from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel
@@ -90,6 +91,32 @@ def test_a_continuation_that_fails_takes_its_memory_with_it(socket: ClientConnec
     place = {"store": False, "previous_response_id": first["id"]}
     assert "call_unknown" in fail(socket, input=[output], **place)["message"]
     assert fail(socket, input="Again.", **place)["code"] == "previous_response_not_found"
+
+
+def test_what_is_remembered_is_bounded_by_bytes(
+    socket: ClientConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(websocket, "MAX_REMEMBERED", 20_000)
+    short = create(socket, input="Remember: ember.", store=False)[-1]["response"]
+    long = create(socket, input="ember " * 1_000, store=False)[-1]["response"]
+    place = {"store": False, "previous_response_id": long["id"]}
+    longer = create(socket, input="ember " * 3_000, **place)[-1]["response"]
+    for response in (short, longer):  # the oldest one, and one that is too large by itself
+        error = fail(socket, input="Which?", store=False, previous_response_id=response["id"])
+        assert error["code"] == "previous_response_not_found"
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [b"\x00\x80" + bytes(4), b"\x89\x80" + bytes(4), b"\x8a\x80" + bytes(4)],
+    ids=["parts of nothing", "pings", "pongs"],
+)
+def test_a_flood_of_small_frames_ends_the_connection(
+    socket: ClientConnection, flood: bytes
+) -> None:
+    begin_of_text = b"\x01\x80" + bytes(4)
+    socket.socket.sendall(begin_of_text + flood * 1_500)
+    assert find_close_code(socket) == 1008
 
 
 @pytest.mark.parametrize(
