@@ -3,6 +3,7 @@
 The audit log keeps that it was done, and the person's number in what they did, without a name.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,7 +80,7 @@ def _list_words(user: User) -> list[str]:
 def _list_rows_by_words(user_pk: Any, words: list[str]) -> dict[str, QuerySet[Any]]:
     """Return the rows that know the person without a foreign key, or whose note names whom."""
     was_typed = Q.create([("username__iexact", word) for word in words], Q.OR)
-    is_named = Q.create([("object_repr__icontains", word) for word in words], Q.OR)
+    is_named = Q(pk__in=_find_log_of(words))
     is_row_of_user = Q(object_id=str(user_pk), content_type__model="user")
     going_with = {
         model._meta.label_lower: model._base_manager.filter(**{name: user_pk})
@@ -92,6 +93,29 @@ def _list_rows_by_words(user_pk: Any, words: list[str]) -> dict[str, QuerySet[An
         "axes.accesslog": AccessLog.objects.filter(was_typed),
         "admin.logentry": LogEntry.objects.filter(is_row_of_user | is_named),
     }
+
+
+def _find_log_of(words: list[str]) -> list[int]:
+    """Find what the admin's log says by name of the person's rows, which may be gone.
+
+    The words must stand alone, and the row be of a kind that belongs to people: else the log of
+    what "Believe" is would go with eve.
+    """
+    kinds = [
+        model
+        for model in apps.get_models(include_auto_created=True)
+        if any(field.related_model is User for field in model._meta.fields)
+    ]
+    types = ContentType.objects.get_for_models(User, *kinds).values()
+    any_word = "|".join(map(re.escape, words))
+    name = re.compile(rf"(?<![\w@.+-])(?:{any_word})(?![\w@+-]|\.\w)", re.IGNORECASE)
+    rows = LogEntry.objects.filter(
+        Q.create([("object_repr__icontains", word) for word in words], Q.OR),
+        content_type__in=types,
+    )
+    return [
+        pk for pk, text in rows.values_list("pk", "object_repr").iterator() if name.search(text)
+    ]
 
 
 def _forget_acts_of_staff(user_pk: Any) -> None:

@@ -3,7 +3,9 @@
 from io import StringIO
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
+from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
@@ -14,7 +16,9 @@ from chatcore.contrib.audit.models import AuditEntry
 from chatcore.contrib.holds.models import Hold
 from chatcore.contrib.webhooks.models import Webhook
 from chatcore.models import Message, Session
+from chatcore.sessions.user_erasure import erase_user
 from compaction.models import CompactionRun
+from models_registry.models import Provider
 from tests.support.browsing import store_exchange
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -49,6 +53,31 @@ def test_the_command_erases_everything_and_proves_it(alice: User) -> None:
         assert not model.objects.exists(), model
     entry = AuditEntry.objects.get(act="user.erased")
     assert (entry.object_id, entry.detail) == (str(alice.pk), "1 sessions")
+
+
+def test_the_log_of_the_admin_keeps_what_only_sounds_like_the_person(admin_user: User) -> None:
+    eve = User.objects.create_user("eve", email="eve@example.com")
+    kinds = {"user": User, "provider": Provider, "hold": Hold}
+    for kind, text in (
+        ("user", "eve"),
+        ("hold", "Eve: on hold"),
+        ("hold", "for <eve@example.com>"),
+        ("hold", "steve: on hold"),
+        ("hold", "for eve@example.com.au"),
+        ("provider", "Believe"),
+        ("provider", "eve"),
+    ):
+        LogEntry.objects.create(
+            user=admin_user,
+            content_type=ContentType.objects.get_for_model(kinds[kind]),
+            object_id="0",
+            object_repr=text,
+            action_flag=3,
+        )
+    erase_user(eve)
+    left = set(LogEntry.objects.values_list("object_repr", flat=True))
+    assert left == {"steve: on hold", "for eve@example.com.au", "Believe", "eve"}
+    assert LogEntry.objects.filter(content_type__model="user").count() == 0
 
 
 def test_the_command_asks_for_yes(alice: User) -> None:
