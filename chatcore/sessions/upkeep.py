@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TypeVar
 
 from django.utils import timezone
@@ -20,12 +21,13 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Of two clocks, and of one clock beside the time that a process has measured itself.
+# Of two clocks, and of one clock beside the time that the machine has measured itself.
 TOLERANCE = timedelta(minutes=2)
-# A longer time without a round looks the same as a clock that was set ahead.
+# After a start of the machine, a longer time without a round looks as a clock that was set ahead.
 LONGEST_REST = timedelta(days=2)
 # After a jump, so that somebody, or the network's time, can set the clock right.
 WAIT_AFTER_JUMP = timedelta(days=1)
+BOOT_FILE = Path("/proc/sys/kernel/random/boot_id")
 NOTE_INTERVAL = timedelta(minutes=1)  # between two writes of the time of a round
 
 _last_reading: tuple[datetime, float] | None = None
@@ -63,11 +65,12 @@ def find_clock_problem() -> str:
             f"The clock of this machine differs from the database's by {_round(difference)}."
             " This machine deletes nothing until it is set right."
         )
-    jump = _measure_jump(now)
     installation = Installation.load()
+    boot, seconds = read_machine_time()
+    jump = _measure_jump(now, installation, boot, seconds)
     doubted_at = installation.clock_doubted_at
     read_at = installation.clock_read_at
-    if doubted_at is None and (jump > TOLERANCE or (read_at and now - read_at > LONGEST_REST)):
+    if doubted_at is None and jump > TOLERANCE:
         doubted_at = now
     if doubted_at is not None:
         is_set_back = now < doubted_at - TOLERANCE
@@ -81,15 +84,39 @@ def find_clock_problem() -> str:
             f" Nothing is deleted before {doubted_at + WAIT_AFTER_JUMP:%Y-%m-%d %H:%M} UTC."
         )
     if read_at is None or abs(now - read_at) > NOTE_INTERVAL:
-        Installation.objects.filter(pk=1).update(clock_read_at=now)
+        Installation.objects.filter(pk=1).update(
+            clock_read_at=now, clock_boot=boot, clock_seconds=seconds
+        )
     return ""
 
 
-def _measure_jump(now: datetime) -> timedelta:
-    """Return how far the clock went ahead of the monotonic one since the last reading."""
+def read_machine_time() -> tuple[str, float]:
+    """Return which start of the machine this is, and the seconds since then, sleep included.
+
+    Nobody sets this clock. Where the system does not tell the start, the first is empty.
+    """
+    try:
+        boot = BOOT_FILE.read_text().strip()
+        return boot, time.clock_gettime(time.CLOCK_BOOTTIME)
+    except (OSError, AttributeError):
+        return "", time.monotonic()
+
+
+def _measure_jump(
+    now: datetime, installation: Installation, boot: str, seconds: float
+) -> timedelta:
+    """Return how far the clock went ahead of the machine's own time since the last reading.
+
+    That is this process's, or what another one has stored since the machine was started. After a
+    start, a rest that is not longer than LONGEST_REST is believed.
+    """
     global _last_reading
-    seconds = time.monotonic()
     last_reading, _last_reading = _last_reading, (now, seconds)
+    read_at = installation.clock_read_at
+    if last_reading is None and read_at is not None:
+        if not boot or boot != installation.clock_boot:
+            return max(timedelta(), now - read_at - LONGEST_REST + TOLERANCE)
+        last_reading = (read_at, installation.clock_seconds)
     if last_reading is None:
         return timedelta()
     return now - last_reading[0] - timedelta(seconds=seconds - last_reading[1])

@@ -108,6 +108,21 @@ def test_after_days_without_a_round_deletion_waits_for_a_day(
         assert delete_in_a_round() == 1
 
 
+@pytest.mark.skipif(
+    "connection.vendor != 'sqlite'", reason="PostgreSQL's clock cannot be moved by a test."
+)
+def test_a_clock_that_was_set_ahead_between_two_starts_is_found_by_the_machines_own_time(
+    user: User, retention: Callable[..., None]
+) -> None:
+    Session.objects.create(owner=user, temporary=True)
+    assert delete_in_a_round() == 0
+    upkeep._last_reading = None  # another process of the same machine
+    with move_clock(timedelta(hours=43)):
+        assert delete_in_a_round() is None
+        assert any("The clock has jumped" in text for text in read_warnings())
+    assert Session.objects.count() == 1
+
+
 def test_what_retention_takes_is_hidden_for_days_and_staff_bring_it_back(
     session: Session, api: APIClient, retention: Callable[..., None], admin_client: Client
 ) -> None:
