@@ -91,6 +91,8 @@ def find_local_servers() -> dict[LocalServer, list[Any]]:
 
 
 async def _ask_local_servers() -> list[list[Any]]:
+    # Its first import in a process takes longer than a server may take to answer.
+    await provider_client.load_sdk(SDKS[Provider.Protocol.OPENAI][0])
     return await asyncio.gather(*map(_ask_local_server, LOCAL_SERVERS))
 
 

@@ -1,5 +1,6 @@
 """A server of language models of one's own: found or named by its address, its models ticked."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ from django.test import Client
 from django.urls import reverse
 
 from chatcore.models import Session
+from chatcore.providers import client as provider_client
 from chatcore.providers import model_lists
 from chatcore.providers.model_lists import LocalServer
 from chatcore.turns import service
@@ -113,6 +115,18 @@ def test_a_server_on_this_machine_is_found_and_connected_with_its_models(
     assert [str(model) for model in AiModel.objects.filter_usable()] == ["ollama/qwen3"]
     assert "Ollama" not in operator.get(reverse("find_servers")).content.decode()
     assert Provider.objects.get(name="ollama").options == {}
+
+
+def test_a_server_is_found_although_its_sdk_is_slow_to_import(
+    scripted: ScriptedModel, run_locally: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def import_slowly(name: str) -> None:
+        await asyncio.sleep(seconds.pop())
+
+    seconds = [0, 1.1 * model_lists.LOCAL_SECONDS]  # the last one first
+    run_locally(scripted.base_url)
+    monkeypatch.setattr(provider_client, "load_sdk", import_slowly)
+    assert [server.name for server in model_lists.find_local_servers()] == ["ollama"]
 
 
 def test_a_llama_cpp_on_this_machine_is_asked_how_far_it_has_read(
