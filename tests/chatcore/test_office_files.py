@@ -1,6 +1,7 @@
 """Office files: their text is read, and what is no such file or damaged is refused."""
 
 import io
+import tracemalloc
 import zipfile
 
 import openpyxl
@@ -93,3 +94,42 @@ def test_one_that_swells_when_it_is_unpacked_is_refused() -> None:
     assert len(bomb) < 1_000_000
     with pytest.raises(FileRejected, match="cannot be read"):
         inspect_file(name="a.docx", data=bomb)
+
+
+def test_an_archive_is_listed_in_no_process_but_the_reader() -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("word/document.xml", "<a/>")
+        for number in range(10_000):
+            archive.writestr(f"{number}/", "")
+    data = file.getvalue()
+    tracemalloc.start()
+    with pytest.raises(FileRejected, match="cannot be read"):
+        inspect_file(name="a.docx", data=data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"PK\x01\x02\x14\x03\x14\x00\x00\x00", b"PK\x01\x02\x14\x03\xff\x00\x00\x00"),
+        (b"PK\x01\x02\x14\x03\x14\x00\x00\x00", b"PK\x01\x02\x14\x03\x14\x00\x00\x08"),
+    ],
+    ids=["a version of the future", "a name that is no text"],
+)
+def test_an_odd_archive_is_refused(old: bytes, new: bytes) -> None:
+    odd = build_document(build_paragraph("Hello")).replace(old, new)
+    odd = odd.replace(b"_rels/.rels", b"_rels/\xff\xfe\xfd\xfc\xfb")
+    with pytest.raises(FileRejected, match="cannot be read"):
+        inspect_file(name="a.docx", data=odd)
+
+
+def test_a_document_with_a_workbook_inside_is_a_document() -> None:
+    file = io.BytesIO(build_document(build_paragraph("Hello")))
+    workbook = io.BytesIO()
+    openpyxl.Workbook().save(workbook)
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("word/embeddings/a.xlsx", workbook.getvalue())
+    assert inspect_file(name="a.docx", data=file.getvalue()).text == "Hello"
