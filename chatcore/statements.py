@@ -226,6 +226,8 @@ def reserve_numbers(
     twice, and events become visible in the order of theirs: a reader that asks for everything after
     a number can miss none.
     """
+    if not new_rows:
+        return {}
     uuid_type = "::uuid" if connection.vendor == "postgresql" else ""
     rows = ", ".join([f"(%s{uuid_type}, %s, %s)"] * len(new_rows))
     statement = f"""

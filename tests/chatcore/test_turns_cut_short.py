@@ -86,6 +86,17 @@ def test_cancelling_again_and_again_loses_nothing_that_was_said(
     assert names_of(session)[-2:] == ["message.completed", "turn.cancelled"]
 
 
+def test_words_that_are_stored_already_are_no_failure(session: Session, turn: Turn) -> None:
+    """The writer may take words between their arrival and the call that tells it of them."""
+    answer = _spoken(turn, "One")
+    wait_until(lambda: "message.delta" in names_of(session))
+    delta_writer.delta_writer._write([answer])
+    answer.record_delta(TextDelta(", two"))
+    with answer.open_transaction():
+        stored, _ = answer.complete_message(StreamEnd(reason="stop"))
+    assert stored.content == "One, two"
+
+
 def test_an_answer_that_was_stored_while_it_was_cancelled_stays_as_it_is(
     session: Session, turn: Turn
 ) -> None:
