@@ -45,7 +45,9 @@ def reply_to_acts(request: dict[str, Any]) -> Reply:
     if "<transcript>" in text:
         return Reply(text=SUMMARY, usage=(100, 20))
     if newest["role"] == "tool" or "seven" not in str(newest["content"]):
-        return Reply(chunks=CHUNKS, chunk_delay=0.03)
+        # What is cancelled takes longer than it takes a busy machine to cancel it.
+        is_cancelled = str(newest["content"]).endswith(SENT_AGAIN["cancel"])
+        return Reply(chunks=CHUNKS, chunk_delay=0.5 if is_cancelled else 0.03)
     if CLIENT_TOOL["name"] in str(request.get("tools")):
         return Reply(tool_calls=[make_tool_call("look", {"at": "the sum"}, id="c1")])
     return Reply(tool_calls=[make_tool_call("calculate", {"expression": "6*7"}, id="c1")])
