@@ -17,7 +17,9 @@ from django.db.models import F, Q, Sum
 
 from chatcore.databases.clock import read_clock
 from chatcore.databases.outages import StorageAway
+from chatcore.extension import exclude_kept
 from chatcore.models import Import, ImportFile, ImportPart
+from chatcore.sessions.keeping import refuse_if_kept
 from chatcore.transfer.export_files import PositionedFile, UnreadableExport, open_export
 from chatcore.transfer.import_runs import LEASE, ImportLost, ImportRun, end_import
 
@@ -99,21 +101,28 @@ def has_due_imports() -> bool:
 
 
 def prune_imports() -> int:
-    """Delete uploads that nobody goes on with, and what became of old imports."""
+    """Delete uploads that nobody goes on with, and what became of old imports.
+
+    Those of people of whom everything is kept stay.
+    """
     now = read_clock()
     old = Import.objects.filter(
         Q(status=Import.Status.RECEIVING, created_at__lt=now - ABANDONED_AFTER)
         | Q(finished_at__lt=now - KEPT_FOR)
     )
     count = 0
-    for row in old[:BATCH_SIZE]:
+    for row in exclude_kept(old, "owner")[:BATCH_SIZE]:
         delete_import(row)
         count += 1
     return count
 
 
 def delete_import(row: Import) -> None:
-    """Delete an import with its uploaded bytes and originals; the chats that came stay."""
+    """Delete an import with its uploaded bytes and originals; the chats that came stay.
+
+    Raises Kept if the owner's words must stay.
+    """
+    refuse_if_kept(row.owner_id)
     parts = ImportPart.objects.filter(file__belongs_to=row)
     while pks := list(parts.values_list("pk", flat=True)[:BATCH_SIZE]):
         with transaction.atomic():

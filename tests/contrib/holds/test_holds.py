@@ -16,7 +16,8 @@ from rest_framework.test import APIClient
 from chatcore.contrib.holds.models import Hold
 from chatcore.contrib.webhooks.models import Webhook
 from chatcore.files.intake import prune_unsent_files
-from chatcore.models import Attachment, Project, Session
+from chatcore.models import Attachment, Import, Project, Session
+from chatcore.transfer.import_jobs import prune_imports
 from chatcore.transfer.user_export import write_user_export
 from chatcore.web.titles.writing import store_title
 from compaction.models import LedgerLine, StandingRule
@@ -33,6 +34,7 @@ def held(session: Session, user: User) -> Session:
     StandingRule.objects.create(owner=user, kind="rule", text=WORDS)
     LedgerLine.objects.create(session=session, kind="rule", text=WORDS, key="k")
     Webhook.objects.create(owner=user, url="https://example.com/well")
+    Import.objects.create(owner=user, status=Import.Status.DONE, finished_at=timezone.now())
     Hold.objects.create(user=user, reason="The case of the well.")
     session.refresh_from_db()
     return session
@@ -67,6 +69,7 @@ def list_edits(session: Session, file: str) -> list[tuple[str, str, dict[str, An
         ("patch", webhook, {"url": "https://example.com/other"}),
         ("delete", webhook, {}),
         ("delete", f"/api/v1/attachments/{file}", {}),
+        ("delete", f"/api/v1/imports/{Import.objects.get().pk}", {}),
     ]
 
 
@@ -145,6 +148,13 @@ def test_an_old_file_that_was_never_sent_stays(api: APIClient, held: Session) ->
     assert prune_unsent_files() == 0
     Hold.objects.update(ended_at=timezone.now())
     assert prune_unsent_files() == 1
+
+
+def test_the_originals_of_an_old_import_stay(held: Session) -> None:
+    Import.objects.update(finished_at=timezone.now() - timedelta(days=60))
+    assert prune_imports() == 0
+    Hold.objects.update(ended_at=timezone.now())
+    assert prune_imports() == 1
 
 
 def test_the_reason_is_in_no_export(held: Session, user: User) -> None:
