@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any
 
-from django.core.exceptions import ObjectDoesNotExist, PermissionDenied, RequestDataTooBig
+from django.core.exceptions import (
+    ObjectDoesNotExist,
+    PermissionDenied,
+    RequestDataTooBig,
+    TooManyFieldsSent,
+    TooManyFilesSent,
+)
 from django.http import Http404
 from rest_framework import exceptions, serializers
 from rest_framework.response import Response
@@ -19,6 +25,9 @@ logger = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
 MAX_ERRORS = 50  # errors listed in a problem; an import may have 10,000 wrong messages
 TYPES_BY_CODE = {"invalid": "validation_failed", "error": "error"}
+
+# What Django raises for a body or a form.
+TOO_LARGE_ERRORS = (RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent)
 
 ErrorPath = tuple[str | int, ...]  # keys and indexes that lead to a field, as in messages, 3, role
 
@@ -128,8 +137,8 @@ def _to_api_exception(error: Exception, context: dict[str, Any]) -> exceptions.A
         return exceptions.NotFound()
     if isinstance(error, PermissionDenied):
         return exceptions.PermissionDenied()
-    if isinstance(error, RequestDataTooBig):
-        return TooLargeProblem("The request body is too large.")
+    if isinstance(error, TOO_LARGE_ERRORS):
+        return TooLargeProblem("The request body is too large, or has too many fields.")
     outage_problem = build_outage_problem(error, context.get("request"))
     if outage_problem:
         return outage_problem

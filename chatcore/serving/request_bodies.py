@@ -26,7 +26,9 @@ LONG_BODIES = re.compile(
     r"/v1/.*|/api/v1/imports/?|/api/v1/sessions/import/?|/api/v1/sessions/[^/]+/messages/import/?"
     r"|/admin/models_registry/aimodel/compare/"
 )
-FILE_FORMS = re.compile(r"/api/v1/sessions/[^/]+/attachments/?")
+FILE_FORMS = re.compile(
+    r"/api/v1/(?:sessions/[^/]+/attachments|attachments/inspect|projects/[^/]+/files)/?"
+)
 
 
 async def admit_body(scope: Scope, receive: Receive) -> tuple[Scope, Receive]:

@@ -15,7 +15,7 @@ from chatcore.rest.origins import (
     find_origin,
     is_about_origin,
 )
-from chatcore.rest.problems import Problem
+from chatcore.rest.problems import TOO_LARGE_ERRORS, Problem
 from chatcore.rest.refusals import build_refusal, is_api_path
 
 logger = logging.getLogger(__name__)
@@ -39,6 +39,8 @@ def refuse_form(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 def refuse_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer a request that cannot be read, or that asks by a name which is not this server's."""
+    if isinstance(exception, TOO_LARGE_ERRORS):
+        return _respond(request, 413, {"text": gettext("The form has too many fields.")})
     if not isinstance(exception, DisallowedHost):
         return bad_request(request, exception)
     detail = describe_host(request)

@@ -14,7 +14,10 @@ from rest_framework.test import APIClient
 
 from chatcore import asgi
 from chatcore.api import import_places
+from chatcore.api.uploads import FORM_OVERHEAD_BYTES
+from chatcore.files import intake
 from chatcore.models import Session
+from chatcore.projects.changes import create_project
 from chatcore.serving.http_protocol import PatientHttpProtocol
 from tests.conftest import Live
 from tests.support.raw_http import RawConnection
@@ -69,6 +72,28 @@ def test_a_body_over_the_limit_of_its_route_is_413_before_it_is_sent(
     live: Live, token: str, path: str, size: int
 ) -> None:
     assert announce(live, path, size, Authorization=token)[0] == 413
+
+
+@pytest.mark.parametrize("route", ["projects/{project}/files", "attachments/inspect"])
+def test_each_route_of_files_takes_large_ones(
+    live: Live, user: User, token: str, route: str
+) -> None:
+    project = create_project(user, {"name": "Plans"})
+    path = "/api/v1/" + route.format(project=project.pk)
+    size = intake.MAX_BYTES + 1
+    assert announce(live, path, size + FORM_OVERHEAD_BYTES, Authorization=token)[0] == 413
+    files = {"file": ("long.txt", b"a word\n" * 300_000)}
+    headers = {"Authorization": token}
+    answer = httpx2.post(f"{live.url}{path}", files=files, headers=headers, timeout=60)
+    assert answer.status_code in (200, 201), answer.text
+
+
+def test_a_form_with_too_many_fields_is_413_in_words(api: APIClient, client: Client) -> None:
+    fields = {f"field{number}": "" for number in range(1_001)}
+    answer = api.post("/api/v1/attachments/inspect", fields, format="multipart")
+    assert (answer.status_code, answer.json()["type"]) == (413, "too_large")
+    page = client.post("/login/", fields)
+    assert (page.status_code, "too many fields" in page.content.decode()) == (413, True)
 
 
 def test_a_client_that_waits_for_permission_does_not_get_it(live: Live) -> None:
