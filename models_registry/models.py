@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
-from django.core.validators import MinValueValidator, RegexValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models, transaction
 from django.db.models import Q, TextChoices, Value
 
@@ -14,6 +15,14 @@ from models_registry.reasoning import Reasoning, find_reasoning
 
 Ability = Literal["supports_tools", "supports_images"]
 ABILITIES: tuple[Ability, ...] = get_args(Ability)
+
+
+def validate_port_and_host(address: str) -> None:
+    """Refuse an address that no client can read, as `http://[::1`."""
+    try:
+        urlsplit(address).port  # noqa: B018 - to read it is the check
+    except ValueError as error:
+        raise ValidationError(f"This is no address: {error}.") from None
 
 
 class ProviderQuerySet(models.QuerySet["Provider"]):
@@ -47,10 +56,11 @@ class Provider(models.Model):
         max_length=500,
         blank=True,
         validators=[
+            validate_port_and_host,
             RegexValidator(
                 r"\Ahttps?://[^\s/?#@]+(/[^\s?#]*)?\Z",
                 "An http or https address without credentials or query.",
-            )
+            ),
         ],
         help_text="Empty: the SDK's own address.",
     )
@@ -59,7 +69,9 @@ class Provider(models.Model):
         max_length=64, blank=True, help_text="Environment variable read when no key is stored."
     )
     options = models.JSONField(default=dict, blank=True)
-    timeout_seconds = models.FloatField(default=120, validators=[MinValueValidator(0.1)])
+    timeout_seconds = models.FloatField(
+        default=120, validators=[MinValueValidator(0.1), MaxValueValidator(86_400)]
+    )
     is_active = models.BooleanField(default=True)
     learned = models.JSONField(
         default=dict,

@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from chatcore.models import SetupEntry
+from chatcore.models import Installation, SetupEntry
 from chatcore.provisioning.registry import load_sections
 from chatcore.provisioning.sections import Author, Section, SetupRefused
 from models_registry import catalog
@@ -65,7 +65,10 @@ def apply_document(document: Mapping[str, Any], author: Author) -> list[str]:
     if unknown_names:
         known_names = ", ".join(known_sections)
         raise SetupRefused(unknown_names[0], f"There is no such section; there are {known_names}.")
+    installation = Installation.load()
     with transaction.atomic():
+        # One after the other: two that make the same row would meet in the middle.
+        Installation.objects.select_for_update().get(pk=installation.pk)
         changes = _apply_sections(document, author)
         changes += _apply_default(document, author)
         if author.is_file:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from django import forms
 from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db import models
 
@@ -189,8 +190,11 @@ class OperatorsProviderForm(ProviderForm):
     """The form for who runs the machine: any variable may be sent to any address."""
 
     def clean_api_key_env(self) -> str:
-        """Take any name: whoever names it can read the variable."""
-        return str(self.cleaned_data["api_key_env"])
+        """Take any name but those of our own: whoever names it can read the variable."""
+        name = str(self.cleaned_data["api_key_env"])
+        if name.startswith("CHATCORE_"):
+            raise forms.ValidationError("A variable of Chatcore's own is no key of a provider.")
+        return name
 
     def _check_variable(self, form_data: dict[str, Any]) -> None:
         pass
@@ -249,11 +253,7 @@ def read_value(row: Any, name: str, value: Any, *, place: str) -> Any:
         raise SetupRefused(f"{place}.{name}", "There is no such value.") from None
     if value is None and field.null:
         return None
-    for field_class, types, words in KINDS:
-        if isinstance(field, field_class):
-            if type(value) not in types:
-                raise SetupRefused(f"{place}.{name}", f"Must be {words}.")
-            break
+    _check_kind(field, value, place=f"{place}.{name}")
     if isinstance(field, models.ForeignKey):
         model = AiModel.objects.select_related("provider").find_by_name(value)
         if model is None:
@@ -262,9 +262,21 @@ def read_value(row: Any, name: str, value: Any, *, place: str) -> Any:
     if isinstance(field, models.DecimalField):
         value = str(value)
     try:
+        if isinstance(field, models.JSONField):
+            json.dumps(value, allow_nan=False)
         return field.to_python(value)
+    except (OverflowError, TypeError, ValueError):
+        raise SetupRefused(f"{place}.{name}", "There is no room for such a value.") from None
     except ValidationError as error:
         raise SetupRefused(f"{place}.{name}", " ".join(error.messages)) from None
+
+
+def _check_kind(field: Any, value: Any, *, place: str) -> None:
+    for field_class, types, words in KINDS:
+        if isinstance(field, field_class):
+            if type(value) not in types:
+                raise SetupRefused(place, f"Must be {words}.")
+            return
 
 
 def refuse(error: ValidationError, place: str) -> SetupRefused:

@@ -1,6 +1,8 @@
 """An installation that is written down: by the file, by commands, over REST, and in the admin."""
 
 import io
+import math
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from rest_framework.test import APIClient
 from chatcore.contrib.audit.models import AuditEntry
 from chatcore.contrib.group_rights.models import GroupRights
 from chatcore.models import Session, SetupEntry
-from chatcore.provisioning.documents import apply_setup_file
+from chatcore.provisioning.documents import OPERATOR, apply_document, apply_setup_file
 from chatcore.provisioning.sections import SetupRefused
 from compaction.models import CompactionPolicy
 from compaction.policies import UnknownPolicy, load_policy
@@ -48,6 +50,26 @@ trigger.threshold = 0.7
 models = ["vllm/*"]
 policies = ["long", "oneclaw"]
 """
+
+
+@pytest.mark.parametrize(
+    ("document", "place"),
+    [
+        ({"providers": {"p": {"timeout_seconds": 10**400}}}, "providers.p.timeout_seconds"),
+        ({"providers": {"p": {"timeout_seconds": 1e308}}}, "providers.p.timeout_seconds"),
+        ({"providers": {"p": {"options": {"x": date(2026, 1, 1)}}}}, "providers.p.options"),
+        ({"providers": {"p": {"options": {"x": math.nan}}}}, "providers.p.options"),
+        ({"providers": {"p": {"base_url": "http://[::1"}}}, "providers.p.base_url"),
+        ({"providers": {"p": {"base_url": "http://host:99999/"}}}, "providers.p.base_url"),
+        ({"providers": {"p": {"api_key_env": "CHATCORE_SECRET_KEY"}}}, "providers.p.api_key_env"),
+        ({"groups": {"g" * 200: {"models": []}}}, f"groups.{'g' * 200}"),
+    ],
+)
+def test_a_value_that_nothing_can_hold_is_refused_by_its_place(document: Any, place: str) -> None:
+    with pytest.raises(SetupRefused) as refusal:
+        apply_document(document, OPERATOR)
+    assert refusal.value.place == place
+    assert not Provider.objects.exists()
 
 
 @pytest.fixture

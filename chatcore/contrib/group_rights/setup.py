@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
 
 from chatcore.contrib.group_rights.models import GroupRights
-from chatcore.provisioning.sections import Author, Section, SetupRefused
+from chatcore.provisioning.sections import Author, Section, SetupRefused, refuse
 
 KINDS = {"models": "model", "policies": "policy", "tools": "tool"}
 
@@ -53,7 +54,10 @@ class Groups(Section):
         if before == self.describe_row(row):
             return False
         if row.group._state.adding:
-            row.group.full_clean()
+            try:
+                row.group.full_clean()
+            except ValidationError as error:
+                raise refuse(error, f"groups.{row.group.name}") from None
             row.group.save()
         row.save()
         return True
