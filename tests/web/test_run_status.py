@@ -89,11 +89,11 @@ def test_view_waits_for_a_card_that_is_still_being_fetched(
 ) -> None:
     run = request_summary(page, session)
     scripted.script(Reply(text=SUMMARY))
-    page.route("**/context/history", lambda route: None)  # held
+    page.route("**/context/", lambda route: None)  # held
     run_in_background(engine.execute_run, run.pk).join()
     page.get_by_role("region", name="Summary").get_by_role("button", name="View").click()
     expect(page.locator(".card")).to_have_count(0)
-    page.unroute("**/context/history")  # and what was held goes on
+    page.unroute("**/context/")  # and what was held goes on
     expect(page.locator(".card summary")).to_be_focused()
 
 
