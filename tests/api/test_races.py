@@ -8,6 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from knox.models import AuthToken
 
+from chatcore.contrib.prompts.models import MAX_PROMPTS, Prompt
 from models_registry.models import AiModel
 from tests.conftest import Live
 
@@ -57,3 +58,14 @@ def test_a_deletion_between_changes_is_never_a_500(live: Live, user: User, model
             ]
             assert wrong == []
             assert client.get(address).status_code == 404
+
+
+def test_a_limit_of_a_person_holds_for_requests_at_once(live: Live, user: User) -> None:
+    rows = [Prompt(owner=user, name=f"n{number}", text="x") for number in range(MAX_PROMPTS - 1)]
+    Prompt.objects.bulk_create(rows)
+    headers = {"Authorization": f"Bearer {AuthToken.objects.create(user)[1]}"}
+    address = f"{live.url}/api/v1/prompts"
+    with httpx2.Client(headers=headers, timeout=60) as client, ThreadPoolExecutor(12) as pool:
+        bodies = [{"name": f"more{number}", "text": "x"} for number in range(12)]
+        answers = list(pool.map(lambda body: client.post(address, json=body), bodies))
+    assert sorted(answer.status_code for answer in answers) == [201, *[400] * 11]

@@ -15,12 +15,21 @@ from chatcore.api import idempotency
 from chatcore.api.projects.fields import ProjectField
 from chatcore.contrib.prompts.changes import (
     NameTaken,
+    TextsTooLong,
     TooManyPrompts,
     delete_prompt,
     save_prompt,
 )
-from chatcore.contrib.prompts.models import MAX_NAME_CHARS, MAX_PROMPTS, NAME, Prompt
-from chatcore.rest import conditions, limits
+from chatcore.contrib.prompts.models import (
+    MAX_NAME_CHARS,
+    MAX_PROMPTS,
+    MAX_TEXT_CHARS,
+    MAX_TOTAL_CHARS,
+    NAME,
+    Prompt,
+    lower_name,
+)
+from chatcore.rest import conditions
 from chatcore.rest.fields import StrictSerializer, StrictTextField
 from chatcore.rest.problems import InvalidFieldError
 
@@ -29,7 +38,7 @@ class PromptSerializer(StrictSerializer, serializers.ModelSerializer[Prompt]):
     """A text that `/name` puts into the composer; with a project, in its chats alone."""
 
     name = StrictTextField(min_length=1, max_length=MAX_NAME_CHARS, validators=[NAME])
-    text = StrictTextField(min_length=1, max_bytes=limits.MESSAGE_BYTES)
+    text = StrictTextField(min_length=1, max_length=MAX_TEXT_CHARS)
     project = ProjectField(allow_null=True, required=False)
 
     class Meta:
@@ -40,7 +49,7 @@ class PromptSerializer(StrictSerializer, serializers.ModelSerializer[Prompt]):
 
     def validate_name(self, name: str) -> str:
         """Return the name in lower case."""
-        return name.lower()
+        return lower_name(name)
 
 
 class PromptListView(GenericAPIView[Prompt]):
@@ -124,6 +133,9 @@ def _save(prompt: Prompt, values: dict[str, Any]) -> Prompt:
         raise InvalidFieldError("name", "Another prompt has this name.") from None
     except TooManyPrompts:
         raise InvalidFieldError("name", f"There are already {MAX_PROMPTS}, the most.") from None
+    except TextsTooLong:
+        detail = f"All prompts together have at most {MAX_TOTAL_CHARS:,} characters."
+        raise InvalidFieldError("text", detail) from None
 
 
 def _get_owned_prompt(request: Request, prompt_id: UUID) -> Prompt:

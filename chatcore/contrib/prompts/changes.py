@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Sum
+from django.db.models.functions import Length
 
-from chatcore.contrib.prompts.models import MAX_PROMPTS, Prompt
+from chatcore.contrib.prompts.models import MAX_PROMPTS, MAX_TOTAL_CHARS, Prompt
+from chatcore.databases.person_lock import lock_person
 from chatcore.sessions.keeping import refuse_if_kept, refuse_lost_words
 
 
@@ -17,21 +20,37 @@ class TooManyPrompts(Exception):
     """The person has as many as anyone may have."""
 
 
+class TextsTooLong(Exception):
+    """The texts of all prompts of the person would be longer than they may be together."""
+
+
 def save_prompt(prompt: Prompt, values: Mapping[str, Any]) -> Prompt:
-    """Store a prompt, new or not, with these values. Raises NameTaken, TooManyPrompts, and Kept."""
-    is_new = prompt._state.adding
-    if is_new and Prompt.objects.filter(owner=prompt.owner_id).count() >= MAX_PROMPTS:
-        raise TooManyPrompts
-    if not is_new:
-        refuse_lost_words(prompt.owner_id, prompt, values)
-    for name, value in values.items():
-        setattr(prompt, name, value)
+    """Store a prompt, new or not, with these values.
+
+    Raises NameTaken, TooManyPrompts, TextsTooLong, and Kept.
+    """
     try:
         with transaction.atomic():
+            lock_person(prompt.owner_id)
+            if prompt._state.adding:
+                if Prompt.objects.filter(owner=prompt.owner_id).count() >= MAX_PROMPTS:
+                    raise TooManyPrompts
+            else:
+                refuse_lost_words(prompt.owner_id, prompt, values)
+            _check_total(prompt, values.get("text", ""))
+            for name, value in values.items():
+                setattr(prompt, name, value)
             prompt.save()
     except IntegrityError:
         raise NameTaken from None
     return prompt
+
+
+def _check_total(prompt: Prompt, text: str) -> None:
+    others = Prompt.objects.filter(owner=prompt.owner_id).exclude(pk=prompt.pk)
+    length = others.aggregate(length=Sum(Length("text")))["length"] or 0
+    if text and length + len(text) > MAX_TOTAL_CHARS:
+        raise TextsTooLong
 
 
 def delete_prompt(prompt: Prompt) -> None:

@@ -3,7 +3,7 @@
 import uuid
 
 from django.conf import settings
-from django.core.validators import RegexValidator
+from django.core.validators import MaxLengthValidator, RegexValidator
 from django.db import models
 from django.utils import timezone
 
@@ -11,7 +11,18 @@ from chatcore.models import Project
 
 MAX_PROMPTS = 100  # of a user: the page asks for all at once
 MAX_NAME_CHARS = 32
-NAME = RegexValidator(r"^[\w-]+$", "Letters, digits, _ and -, without a space.")
+MAX_TEXT_CHARS = 32_000
+MAX_TOTAL_CHARS = 500_000  # of all texts of a user
+NAME = RegexValidator(r"^[\w-]+\Z", "Letters, digits, _ and -, without a space.")
+_LENGTH = MaxLengthValidator(MAX_NAME_CHARS)
+
+
+def lower_name(name: str) -> str:
+    """Return a name as it is stored. Raises ValidationError: some letters become two."""
+    name = name.lower()
+    NAME(name)
+    _LENGTH(name)
+    return name
 
 
 class Prompt(models.Model):

@@ -15,13 +15,13 @@ from django.views.decorators.http import require_POST
 
 from chatcore.contrib.prompts.changes import (
     NameTaken,
+    TextsTooLong,
     TooManyPrompts,
     delete_prompt,
     save_prompt,
 )
-from chatcore.contrib.prompts.models import MAX_NAME_CHARS, NAME, Prompt
+from chatcore.contrib.prompts.models import MAX_NAME_CHARS, MAX_TEXT_CHARS, NAME, Prompt, lower_name
 from chatcore.models import Project
-from chatcore.rest.limits import MESSAGE_BYTES
 from chatcore.sessions.truncation import clean_text
 
 
@@ -29,7 +29,7 @@ class PromptForm(forms.Form):
     """What a person writes of a prompt; the project is one of their own."""
 
     name = forms.CharField(max_length=MAX_NAME_CHARS, validators=[NAME])
-    text = forms.CharField(max_length=MESSAGE_BYTES // 4)
+    text = forms.CharField(max_length=MAX_TEXT_CHARS)
 
     def __init__(self, data: Any, projects: QuerySet[Project]) -> None:
         super().__init__(data)
@@ -37,7 +37,7 @@ class PromptForm(forms.Form):
 
     def clean_name(self) -> str:
         """Return the name in lower case."""
-        return str(self.cleaned_data["name"]).lower()
+        return lower_name(self.cleaned_data["name"])
 
     def clean_text(self) -> str:
         """Return the text without what no database takes."""
@@ -94,4 +94,6 @@ def _store(request: HttpRequest, prompt: Prompt) -> HttpResponse:
             problem = _("Another prompt has this name.")
         except TooManyPrompts:
             problem = _("There are as many prompts as there may be. Delete some first.")
+        except TextsTooLong:
+            problem = _("Your prompts are too long together. Delete some, or make one shorter.")
     return HttpResponse(render_prompts(request, problem, request.POST if problem else None))

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from rest_framework.test import APIClient
 
-from chatcore.contrib.prompts.models import MAX_PROMPTS, Prompt
+from chatcore.contrib.prompts.models import MAX_PROMPTS, MAX_TOTAL_CHARS, Prompt
 from chatcore.models import Project
 from chatcore.projects.changes import create_project
 
@@ -38,6 +38,8 @@ def test_a_prompt_is_stored_changed_and_deleted_over_rest(api: APIClient, projec
         ({"name": "two words", "text": "x"}, "name"),
         ({"name": "taken", "text": "x"}, "name"),
         ({"name": "x" * 33, "text": "x"}, "name"),
+        ({"name": "İ" * 32, "text": "x"}, "name"),
+        ({"name": "line\n", "text": "x"}, "name"),
         ({"name": "empty", "text": ""}, "text"),
         (
             {"name": "a", "text": "x", "project": "00000000-0000-0000-0000-000000000000"},
@@ -63,6 +65,17 @@ def test_nobody_has_those_of_others_nor_too_many(api: APIClient, user: User) -> 
     Prompt.objects.bulk_create(rows)
     refusal = api.post("/api/v1/prompts", {"name": "more", "text": "x"})
     assert refusal.json()["errors"][0]["detail"] == f"There are already {MAX_PROMPTS}, the most."
+
+
+def test_all_texts_together_are_bounded(api: APIClient, user: User, client: Client) -> None:
+    assert api.post("/api/v1/prompts", {"name": "a", "text": "x" * 32_001}).status_code == 400
+    Prompt.objects.create(owner=user, name="long", text="x" * (MAX_TOTAL_CHARS - 10))
+    assert api.post("/api/v1/prompts", {"name": "a", "text": "x" * 10}).status_code == 201
+    refusal = api.post("/api/v1/prompts", {"name": "b", "text": "x"})
+    assert refusal.json()["errors"][0]["field"] == "text"
+    client.force_login(user)
+    page = client.post("/settings/prompts/", {"name": "b", "text": "x"})
+    assert "too long together" in page.content.decode()
 
 
 def test_the_settings_keep_what_was_not_stored_and_say_why(client: Client, user: User) -> None:
