@@ -3,6 +3,7 @@
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
@@ -13,6 +14,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.api.serializers.mcp_servers import McpServerSerializer
+from chatcore.databases.person_lock import lock_person
 from chatcore.models import McpServer
 from chatcore.models.mcp_server import MAX_SERVERS, McpServerQuerySet
 from chatcore.rest import turn_rate
@@ -46,10 +48,13 @@ class McpServerListView(GenericAPIView[McpServer]):
         if is_shared and not request.user.has_perm("chatcore.add_mcpserver"):
             raise PermissionDenied("Only staff may share a server with everyone.")
         own_servers = McpServer.objects.owned_by(request.user)
-        if not is_shared and own_servers.count() >= MAX_SERVERS:
-            raise InvalidFieldError("name", f"There are already {MAX_SERVERS} servers, the most.")
         turn_rate.count_turn(request)
-        server = serializer.save(owner=None if is_shared else request.user)
+        with transaction.atomic():
+            lock_person(request.user.pk)
+            if not is_shared and own_servers.count() >= MAX_SERVERS:
+                detail = f"There are already {MAX_SERVERS} servers, the most."
+                raise InvalidFieldError("name", detail)
+            server = serializer.save(owner=None if is_shared else request.user)
         refresh_server(server)
         return Response(self.get_serializer(server).data, status=201)
 

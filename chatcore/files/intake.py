@@ -13,6 +13,7 @@ from django.db import close_old_connections, connection, transaction
 from django.utils import timezone
 
 from chatcore.databases.clock import read_clock
+from chatcore.databases.person_lock import lock_person
 from chatcore.extension import exclude_kept
 from chatcore.files import images, office, output_store, pdf, photographs, text
 from chatcore.files.names import clean_file_name
@@ -57,18 +58,16 @@ def store_file(session: Session, *, name: str, data: bytes, is_pending: bool = T
     Raises FileRejected and TooManyUnsentFiles.
     """
     if is_pending:
-        unsent_files = Attachment.objects.filter(session=session, message=None)
-        if unsent_files.count() >= MAX_UNSENT_FILES:
-            raise TooManyUnsentFiles(
-                f"{MAX_UNSENT_FILES} files of this session were uploaded and not sent;"
-                " send or delete some first."
-            )
+        _refuse_more(session)
     attachment = inspect_file(name=name, data=data, owner_id=session.owner_id)
     attachment.session = session
     if not connection.in_atomic_block:
         close_old_connections()  # the store may be a slow bucket
     stored_object = output_store.put_data_away(attachment)
     with transaction.atomic():
+        if is_pending:  # another upload may have come meanwhile
+            lock_person(session.owner_id)
+            _refuse_more(session)
         attachment.save(force_insert=True)
         if stored_object:
             stored_object.attach(attachment)
@@ -164,6 +163,15 @@ def prune_unsent_files() -> int:
             message=None, created_at__lt=read_clock() - UNSENT_LIFETIME
         )
         return exclude_kept(files, "session__owner").delete()[0]
+
+
+def _refuse_more(session: Session) -> None:
+    unsent_files = Attachment.objects.filter(session=session, message=None)
+    if unsent_files.count() >= MAX_UNSENT_FILES:
+        raise TooManyUnsentFiles(
+            f"{MAX_UNSENT_FILES} files of this session were uploaded and not sent;"
+            " send or delete some first."
+        )
 
 
 def _has_file(message: Message, attachment_id: UUID) -> bool:

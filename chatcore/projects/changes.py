@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
+from chatcore.databases.person_lock import lock_person
 from chatcore.files import intake, output_store
 from chatcore.files.intake import FileRejected
 from chatcore.models import Project, ProjectFile, Session
@@ -41,9 +42,11 @@ class TooManyFiles(Exception):
 
 def create_project(owner: Any, values: Mapping[str, Any]) -> Project:
     """Store a new project and return it. Raises TooManyProjects."""
-    if Project.objects.filter(owner=owner).count() >= MAX_PROJECTS:
-        raise TooManyProjects
-    return Project.objects.create(owner=owner, **values)
+    with transaction.atomic():
+        lock_person(owner.pk)
+        if Project.objects.filter(owner=owner).count() >= MAX_PROJECTS:
+            raise TooManyProjects
+        return Project.objects.create(owner=owner, **values)
 
 
 def edit_project(

@@ -17,6 +17,7 @@ from django.db.models import F, Q, Sum
 
 from chatcore.databases.clock import read_clock
 from chatcore.databases.outages import StorageAway
+from chatcore.databases.person_lock import lock_person
 from chatcore.extension import exclude_kept
 from chatcore.models import Import, ImportFile, ImportPart
 from chatcore.sessions.keeping import refuse_if_kept
@@ -52,9 +53,11 @@ def begin_upload(owner: Any, files: Sequence[tuple[str, int]]) -> Import:
         raise UploadRefused(f"An import has one to {MAX_FILES} files.")
     if not all(size > 0 for _, size in files) or sum(size for _, size in files) > MAX_BYTES:
         raise UploadRefused("The files of an import have at most 2 GB together, and none is empty.")
-    if Import.objects.filter(owner=owner, status__in=Import.OPEN_STATUSES).count() >= MAX_OPEN:
-        raise UploadRefused(f"{MAX_OPEN} imports have not ended yet. Wait for one, or delete it.")
+    open_imports = Import.objects.filter(owner=owner, status__in=Import.OPEN_STATUSES)
     with transaction.atomic():
+        lock_person(owner.pk)
+        if open_imports.count() >= MAX_OPEN:
+            raise UploadRefused(f"{MAX_OPEN} imports are not over. Wait for one, or delete it.")
         row = Import.objects.create(owner=owner)
         ImportFile.objects.bulk_create(
             ImportFile(belongs_to=row, number=number, name=name[:255], size=size)

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
+from chatcore.databases.person_lock import lock_person
 from chatcore.models import Session
 from compaction import policies
 from compaction.ledger import store
@@ -32,9 +33,11 @@ class TooManyRules(Exception):
 
 def add_rule(owner: Any, fields: Mapping[str, Any]) -> StandingRule:
     """Store a rule that a person wrote, and return it. Raises TooManyRules."""
-    if StandingRule.objects.filter(owner=owner).count() >= MAX_RULES:
-        raise TooManyRules
-    return StandingRule.objects.create(owner=owner, **fields)
+    with transaction.atomic():
+        lock_person(owner.pk)
+        if StandingRule.objects.filter(owner=owner).count() >= MAX_RULES:
+            raise TooManyRules
+        return StandingRule.objects.create(owner=owner, **fields)
 
 
 def lift_line(owner: Any, line_id: int) -> StandingRule:

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from chatcore.accounts import audit
 from chatcore.contrib.sharing.models import Share, ShareQuerySet
+from chatcore.databases.person_lock import lock_person
 from chatcore.models import Message, Session
 from chatcore.sessions.keeping import refuse_if_kept
 from chatcore.transfer.transcript import list_spans, select_current_messages
@@ -47,10 +48,11 @@ def create_share(
     if not is_sharing_allowed():
         raise SharingRefused("Sharing is off on this server.")
     refuse_if_kept(session.owner_id)
-    if Share.objects.filter_open().filter(owner=session.owner_id).count() >= MAX_SHARES:
-        raise TooManyShares
     token = secrets.token_urlsafe(TOKEN_BYTES)
     with transaction.atomic():
+        lock_person(session.owner_id)
+        if Share.objects.filter_open().filter(owner=session.owner_id).count() >= MAX_SHARES:
+            raise TooManyShares
         session = Session.objects.lock(session.pk)
         messages = select_current_messages(session).exclude(role=Message.Role.SYSTEM)
         spans = list_spans(messages)

@@ -16,6 +16,7 @@ from rest_framework.response import Response
 from chatcore.api import idempotency
 from chatcore.contrib.webhooks import deliveries as outbox
 from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
+from chatcore.databases.person_lock import lock_person
 from chatcore.net import address_guard
 from chatcore.rest import conditions
 from chatcore.rest.fields import StrictBooleanField, StrictSerializer, StrictTextField
@@ -129,11 +130,14 @@ class WebhookListView(GenericAPIView[Webhook]):
         """Create a webhook. Only this response shows its secret."""
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        if self.get_queryset().count() >= MAX_WEBHOOKS:
-            raise InvalidFieldError("url", f"There are already {MAX_WEBHOOKS} addresses, the most.")
-        _check_host(self.get_queryset(), serializer.validated_data["url"])
         secret = outbox.generate_secret()
-        webhook = serializer.save(owner=request.user, secret=keys.encrypt(secret))
+        with transaction.atomic():
+            lock_person(request.user.pk)
+            if self.get_queryset().count() >= MAX_WEBHOOKS:
+                detail = f"There are already {MAX_WEBHOOKS} addresses, the most."
+                raise InvalidFieldError("url", detail)
+            _check_host(self.get_queryset(), serializer.validated_data["url"])
+            webhook = serializer.save(owner=request.user, secret=keys.encrypt(secret))
         representation = self.get_serializer(webhook).data
         return Response(
             {**representation, "secret": secret},
