@@ -11,9 +11,10 @@ from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
-from django_htmx.http import HttpResponseClientRefresh
+from django_htmx.http import HttpResponseClientRedirect, HttpResponseClientRefresh
 
 from chatcore.accounts import audit
 from chatcore.models import SetupEntry
@@ -115,7 +116,10 @@ def find_servers(request: HttpRequest) -> HttpResponse:
 @permission_required(ADD_PERMISSIONS, raise_exception=True)
 @require_POST
 def connect_local_server(request: HttpRequest, name: str) -> HttpResponse:
-    """Connect a server on this machine, with the chosen ones of its models."""
+    """Connect a server on this machine, with the chosen ones of its models.
+
+    Whoever had no model before goes to a new chat, which can begin now.
+    """
     server = next((known for known in model_lists.LOCAL_SERVERS if known.name == name), None)
     if server is None:
         raise Http404
@@ -124,7 +128,9 @@ def connect_local_server(request: HttpRequest, name: str) -> HttpResponse:
         values = {"base_url": server.base_url, "options": options}
         apply_document({"providers": {server.name: values}}, PERSON)
     provider = Provider.objects.get(name=server.name)
-    _add_chosen_models(request, provider)
+    had_model = AiModel.objects.filter_usable().exists()
+    if _add_chosen_models(request, provider) and not had_model:
+        return HttpResponseClientRedirect(reverse("new_chat"))
     return HttpResponseClientRefresh()
 
 

@@ -111,7 +111,7 @@ def test_a_server_on_this_machine_is_found_and_connected_with_its_models(
     assert "runs on this computer, with 2 models" in text
     Provider.objects.filter(name="ollama").delete()
     answer = operator.post(reverse("connect_local_server", args=["ollama"]), {"model": "qwen3"})
-    assert answer["HX-Refresh"] == "true"
+    assert answer["HX-Redirect"] == reverse("new_chat")  # there was no model before
     assert [str(model) for model in AiModel.objects.filter_usable()] == ["ollama/qwen3"]
     assert "Ollama" not in operator.get(reverse("find_servers")).content.decode()
     assert Provider.objects.get(name="ollama").options == {}
