@@ -6,8 +6,10 @@ common with the web processes. They are deleted when the import has ended.
 
 import io
 import logging
+import time
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
 from datetime import timedelta
 from typing import IO, Any, cast
 from uuid import UUID
@@ -22,7 +24,7 @@ from chatcore.extension import exclude_kept
 from chatcore.models import Import, ImportFile, ImportPart
 from chatcore.sessions.keeping import refuse_if_kept
 from chatcore.transfer.export_files import PositionedFile, UnreadableExport, open_export
-from chatcore.transfer.import_runs import LEASE, ImportLost, ImportRun, end_import
+from chatcore.transfer.import_runs import LEASE, ImportLost, ImportRun, end_import, keep_lease
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +34,8 @@ MAX_OPEN = 3  # imports of a person
 MAX_ATTEMPTS = 20
 ABANDONED_AFTER = timedelta(days=2)  # without a piece
 KEPT_FOR = timedelta(days=30)  # the originals of chats that did not come whole
+MAX_AT_ONCE = 8  # imports of a process that take turns; each has its files open
+TURN_SECONDS = 1.0
 BATCH_SIZE = 20
 
 
@@ -87,15 +91,25 @@ def receive_part(file_id: UUID, row: Import, *, offset: int, data: bytes) -> Imp
 
 
 def run_due_imports() -> int:
-    """Run the imports that wait, and those whose process died, one after the other.
+    """Run the imports that wait, and those whose process died; return how many were run.
 
-    Return how many were run.
+    One import of each person takes turns with those of others, so none waits for a long one.
     """
     count = 0
-    while row := _claim():
-        _run(row)
-        count += 1
-    return count
+    runs: deque[Generator[None]] = deque()
+    try:
+        while True:
+            if len(runs) < MAX_AT_ONCE and (row := _claim()):
+                runs.append(_run(row))
+                count += 1
+            if not runs:
+                return count
+            run = runs.popleft()
+            if _take_turn(run):
+                runs.append(run)
+    finally:
+        for run in runs:
+            run.close()
 
 
 def has_due_imports() -> bool:
@@ -141,10 +155,18 @@ def measure_upload(row: Import) -> tuple[int, int]:
 
 
 def _select_due() -> Any:
-    is_abandoned = Q(status=Import.Status.RUNNING, lease_until__lt=read_clock())
+    now = read_clock()
+    is_abandoned = Q(status=Import.Status.RUNNING, lease_until__lt=now)
     # One that was sent in one piece has no bytes here, so nobody else can go on with it.
     due = Import.objects.filter(Q(status=Import.Status.WAITING) | is_abandoned)
-    return due.order_by("created_at", "pk")
+    living = Import.objects.filter(status=Import.Status.RUNNING, lease_until__gte=now)
+    return due.exclude(owner__in=living.values("owner")).order_by("created_at", "pk")
+
+
+def _take_turn(run: Iterator[None]) -> bool:
+    """Go on with an import for TURN_SECONDS; return True if it has not ended then."""
+    end = time.monotonic() + TURN_SECONDS
+    return any(time.monotonic() >= end for _ in run)
 
 
 def _claim() -> Import | None:
@@ -161,7 +183,7 @@ def _claim() -> Import | None:
     return None
 
 
-def _run(row: Import) -> None:
+def _run(row: Import) -> Generator[None]:
     if not row.files.exists():
         end_import(row, Import.Status.FAILED, "The import broke off. Send the file again.")
         return
@@ -170,7 +192,8 @@ def _run(row: Import) -> None:
         return
     try:
         files = [(file.name, _open_file(file)) for file in row.files.all()]
-        ImportRun(row).run(open_export(files))
+        with keep_lease(row):
+            yield from ImportRun(row).run(open_export(files))
     except UnreadableExport as error:
         end_import(row, Import.Status.FAILED, str(error))
     except (ImportLost, DatabaseError, StorageAway):

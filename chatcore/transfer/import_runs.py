@@ -2,16 +2,18 @@
 
 import hashlib
 import logging
+import threading
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError, transaction
-from django.db.models import F
+from django.db import DatabaseError, connection, transaction
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from chatcore.databases.clock import read_clock
@@ -20,6 +22,7 @@ from chatcore.models import Import, ImportedChat, ImportPart, ImportProblem, Ses
 from chatcore.projects.changes import TooManyProjects
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.truncation import clean_text
+from chatcore.threads import use_own_connection
 from chatcore.transfer import chat_storing, importer
 from chatcore.transfer.conversation import Conversation
 from chatcore.transfer.export_files import Export, UnreadableExport
@@ -31,7 +34,8 @@ logger = logging.getLogger(__name__)
 
 MAX_CHATS = 20_000
 MAX_ORIGINAL_BYTES = 20_000_000
-LEASE = timedelta(minutes=5)  # longer than one chat takes
+LEASE = timedelta(seconds=45)
+RENEWAL_SECONDS = 15.0
 NOTHING_SAID = "Nothing was said in it."
 _GREW_APART = (
     "It has changed since it came in, and the chat here has gone on too. So it came in once more."
@@ -53,10 +57,10 @@ class ImportRun:
     _count: int = 0
     _nameless: Counter[str] = field(default_factory=Counter)  # chats without an id, by their bytes
 
-    def run(self, export: Export) -> None:
+    def run(self, export: Export) -> Iterator[None]:
         """Import the chats of an export from the row's position on, and end the import.
 
-        Raises UnreadableExport and ImportLost.
+        Yields after each piece of it. Raises UnreadableExport and ImportLost.
         """
         row = self.row
         self._count = row.came + row.partly + row.refused + row.known
@@ -69,6 +73,7 @@ class ImportRun:
             self._import_item(item)
             if self._step:
                 self._settle()
+            yield
         if self._last_session:
             archive_surplus_sessions(self._last_session)
         end_import(self.row, Import.Status.DONE)
@@ -278,11 +283,8 @@ class ImportRun:
         )
 
     def _settle(self, **columns: Any) -> None:
-        """Write into the row, and renew the lease. Raises ImportLost."""
-        mine = Import.objects.filter(
-            pk=self.row.pk, status=Import.Status.RUNNING, attempts=self.row.attempts
-        )
-        if not mine.update(lease_until=read_clock() + LEASE, **columns, **self._step):
+        """Write into the row. Raises ImportLost."""
+        if not _select_claimed(self.row).update(**columns, **self._step):
             raise ImportLost
         self._step = {}
         self._count += bool(columns)
@@ -300,7 +302,9 @@ def import_export(owner: Any, export: Export) -> Import:
         lease_until=read_clock() + LEASE,
     )
     try:
-        ImportRun(row).run(export)
+        with keep_lease(row):
+            for _ in ImportRun(row).run(export):
+                pass
     except UnreadableExport:
         row.delete()
         raise
@@ -308,6 +312,38 @@ def import_export(owner: Any, export: Export) -> Import:
         end_import(row, Import.Status.FAILED, "The import broke off.")
         raise
     return row
+
+
+@contextmanager
+def keep_lease(row: Import) -> Iterator[None]:
+    """Renew the lease of a claimed import from another thread, however long one chat takes."""
+    stop_event = threading.Event()
+    thread = threading.Thread(
+        target=_renew_lease, args=(row, stop_event), name=f"import-{row.pk}", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        stop_event.set()
+        thread.join()
+
+
+def _renew_lease(row: Import, stop_event: threading.Event) -> None:
+    use_own_connection()
+    while not stop_event.wait(RENEWAL_SECONDS):
+        try:
+            _select_claimed(row).update(lease_until=read_clock() + LEASE)
+        except (DatabaseError, StorageAway):
+            # One more renewal fits into the lease.
+            logger.warning("the lease of import %s was not renewed", row.pk, exc_info=True)
+        finally:
+            connection.close()
+
+
+def _select_claimed(row: Import) -> QuerySet[Import]:
+    """Return a query for the row that matches nothing once this claim has been lost."""
+    return Import.objects.filter(pk=row.pk, status=Import.Status.RUNNING, attempts=row.attempts)
 
 
 def end_import(row: Import, status: str, detail: str = "") -> None:

@@ -1,18 +1,21 @@
 """Imports by upload: pieces, a worker that goes on after a death, and the page at the end."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.test import Client
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from chatcore.models import Import, ImportedChat, ImportPart, Session
 from chatcore.sessions.retention import delete_unused_sessions
-from chatcore.transfer import chat_storing, import_jobs
+from chatcore.transfer import chat_storing, import_jobs, import_runs
 from tests.support.exports import list_files, load_export, pack
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -73,11 +76,50 @@ def test_an_import_goes_on_where_its_process_died(
             import_jobs.run_due_imports()
     assert api.get(address).json()["came"] == 2
     assert import_jobs.run_due_imports() == 0  # its lease has not ended
+    lease_until = Import.objects.get().lease_until
+    assert lease_until
+    assert lease_until < timezone.now() + timedelta(seconds=60)
     Import.objects.update(lease_until="2020-01-01T00:00:00Z")
     assert import_jobs.run_due_imports() == 1
     result = api.get(address).json()
     assert (result["status"], result["came"], result["refused"]) == ("done", 4, 1)
     assert Session.objects.count() == 4
+
+
+def test_a_lease_is_renewed_beside_a_long_chat(
+    api: APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = upload(api, build_chats(1))
+    store = chat_storing.store_chat
+
+    def wait_for_renewal(*args: Any, **kwargs: Any) -> Session:
+        lease_until = Import.objects.get().lease_until
+        wait_until(lambda: Import.objects.get().lease_until != lease_until)
+        return store(*args, **kwargs)
+
+    monkeypatch.setattr(import_runs, "RENEWAL_SECONDS", 0.05)
+    monkeypatch.setattr(chat_storing, "store_chat", wait_for_renewal)
+    assert import_jobs.run_due_imports() == 1
+    assert api.get(address).json()["came"] == 1
+
+
+def test_a_short_import_does_not_wait_for_a_long_one_of_somebody_else(
+    api: APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload(api, build_chats(20))
+    upload(api, build_chats(1))
+    bob = User.objects.create_user("bob")
+    other_api = APIClient()
+    other_api.force_authenticate(bob)
+    upload(other_api, build_chats(2))
+    monkeypatch.setattr(import_jobs, "TURN_SECONDS", 0.0)
+    assert import_jobs.run_due_imports() == 3
+    rows = Import.objects.order_by("finished_at")
+    assert [(row.owner_id == bob.pk, row.came) for row in rows] == [
+        (True, 2),
+        (False, 20),
+        (False, 0),
+    ]
 
 
 def test_a_piece_that_does_not_follow_says_where_to_go_on(api: APIClient) -> None:
