@@ -15,6 +15,7 @@ from django.shortcuts import get_object_or_404, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from chatcore.databases.person_lock import lock_person
 from chatcore.models import McpServer
 from chatcore.models.mcp_server import McpServerQuerySet
 from chatcore.rest import turn_rate
@@ -117,18 +118,24 @@ def _get_server(request: HttpRequest, pk: UUID) -> McpServer:
 
 def _save(request: HttpRequest, form: OwnServerForm) -> bool:
     """Save the server if the form is right, and ask it for its tools if it is not the same one."""
-    if not form.is_valid():
+    if not _store(request, form):
         form.prepare_correction()
         return False
     if form.changes_connection:
-        turn_rate.count_turn(request)
+        refresh_server(form.instance)
+    return True
+
+
+def _store(request: HttpRequest, form: OwnServerForm) -> bool:
     try:
         with transaction.atomic():
-            server = form.save()
+            lock_person(request.user.pk)
+            if not form.is_valid():
+                return False
+            if form.changes_connection:
+                turn_rate.count_turn(request)
+            form.save()
     except IntegrityError:
         form.refuse_name()
-        form.prepare_correction()
         return False
-    if form.changes_connection:
-        refresh_server(server)
     return True

@@ -65,6 +65,7 @@ def test_a_change_touches_the_given_fields_only(api: APIClient, address: str) ->
         ("name", "x" * 201),
         ("name", 5),
         ("rules", ["a\nb"]),
+        ("rules", ["a\n"]),
         ("rules", ["  "]),
         ("rules", ["x" * 501]),
         ("rules", ["x"] * 51),

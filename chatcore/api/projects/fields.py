@@ -12,7 +12,7 @@ from chatcore.projects.changes import MAX_RULES, RULE_CHARS
 from chatcore.rest import limits
 from chatcore.rest.fields import StrictSerializer, StrictTextField
 
-ONE_LINE = RegexValidator(r"^[^\n\r]*[^\s][^\n\r]*$", "One line of text.")
+ONE_LINE = RegexValidator(r"^[^\n\r]*[^\s][^\n\r]*\Z", "One line of text.")
 
 
 class ProjectSerializer(StrictSerializer, serializers.ModelSerializer[Project]):
