@@ -22,6 +22,11 @@ def test_a_message_written_before_there_is_a_model_waits_and_is_sent(
     scripted.script(Reply(text="Good morning."), Reply(text="Here I am."))
     AiModel.objects.update(is_active=False)
     page.goto("/new/")
+    expect(page.locator("context-meter")).to_be_hidden()
+    send, row = (page.locator(name).bounding_box() for name in (".send:visible", ".composer-row"))
+    assert send
+    assert row
+    assert row["x"] + row["width"] - send["x"] - send["width"] < send["width"], "not at the end"
     send_message(page, "Is anybody there?")
     send_message(page, "Hello?")
     expect(page.locator(".queued-words")).to_have_text(["Is anybody there?", "Hello?"])
