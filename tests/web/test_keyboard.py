@@ -101,7 +101,7 @@ def test_the_keyboard_reaches_all_that_can_be_done_with_a_message(
         "Quote",
         "Pin",
         "Fork from here",
-        "Summarize up to here",
+        "Too little to summarize",
         "Delete…",
         "Copy",
     ):
