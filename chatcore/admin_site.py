@@ -28,7 +28,8 @@ CONTENT_SECURITY_POLICY = (
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 
-# Subjects in their order, with the icons of their models. An app alone stands for its other models.
+# Subjects in their order, with the icons of their models, as chatcore/_icons.html and
+# admin/icons.html name them. An app alone stands for its other models, which have none.
 # A page may name its subject and icon itself (ChatcoreAdmin.sidebar).
 TITLES: dict[str, Any] = {
     "conversations": _("Conversations"),
@@ -41,24 +42,24 @@ SIDEBAR: dict[str, dict[str, str]] = {
     "conversations": {
         "chatcore.session": "chat",
         "chatcore.project": "folder",
-        "chatcore.message": "article",
-        "chatcore.turn": "sync_alt",
-        "chatcore.contextrevision": "history",
-        "chatcore.toolapproval": "fact_check",
+        "chatcore.message": "quote",
+        "chatcore.turn": "again",
+        "chatcore.contextrevision": "clock",
+        "chatcore.toolapproval": "check",
     },
     "compaction": {
-        "compaction.compactionrun": "compress",
-        "compaction.compactionpolicy": "tune",
+        "compaction.compactionrun": "layers",
+        "compaction.compactionpolicy": "sliders",
         "compaction": "",
     },
     "models": {
-        "models_registry.provider": "dns",
-        "models_registry.aimodel": "neurology",
-        "chatcore.mcpserver": "build",
+        "models_registry.provider": "server",
+        "models_registry.aimodel": "chip",
+        "chatcore.mcpserver": "tool",
     },
     "people": {
         "auth.user": "person",
-        "auth.group": "group",
+        "auth.group": "people",
         "account": "",
         "socialaccount": "",
         "mfa": "",
@@ -67,7 +68,6 @@ SIDEBAR: dict[str, dict[str, str]] = {
     "costs": {},
 }
 OTHER_SUBJECT = _("Plumbing")
-OTHER_ICON = "chevron_right"
 
 
 class ChatcoreAdminSite(UnfoldAdminSite):
@@ -83,17 +83,17 @@ class ChatcoreAdminSite(UnfoldAdminSite):
             for model in app["models"]
         }
         overview = {"name": _("Overview"), "admin_url": reverse("admin:index")}
-        first_link = _build_link(overview, "monitoring", request.path)
+        first_link = _build_link(overview, "chart", request.path)
         first_link["active"] = request.path == overview["admin_url"]
         groups: list[dict[str, Any]] = [{"items": [first_link]}]
         for subject, title in TITLES.items():
             items = [
-                _build_link(pages.pop(name), icon or OTHER_ICON, request.path)
+                _build_link(pages.pop(name), icon, request.path)
                 for label, icon in self._list_icons(subject)
                 for name in _select_names(label, pages)
             ]
             groups.append({"title": title, "items": items, "separator": True})
-        rest = [_build_link(page, OTHER_ICON, request.path) for page in pages.values()]
+        rest = [_build_link(page, "", request.path) for page in pages.values()]
         groups.append(
             {"title": OTHER_SUBJECT, "items": rest, "separator": True, "collapsible": True}
         )
@@ -160,10 +160,12 @@ def _select_names(label: str, names: Iterable[str]) -> list[str]:
 
 
 def _build_link(page: dict[str, Any], icon: str, path: str) -> dict[str, Any]:
+    from chatcore.templatetags import chat as icons  # which needs models, this module does not
+
     address = page["admin_url"]
     return {
         "title": page["name"],
-        "icon": icon,
+        "icon": icons.icon(icon),  # no name keeps the place, and draws nothing
         "link": address,
         "active": bool(address) and path.startswith(address),
         "has_permission": bool(address),

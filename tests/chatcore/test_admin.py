@@ -1,5 +1,6 @@
 """The admin site: each page opens, shows no key, escapes texts of people and takes few queries."""
 
+import re
 from typing import Any
 
 import pytest
@@ -264,6 +265,13 @@ def test_the_sidebar_has_subjects_and_plumbing_last(operator: Client) -> None:
         "Plumbing",
     ]
     assert str(groups[1]["items"][0]["title"]) == "Sessions"
+    html = page(operator, "index")
+    drawn = set(re.findall(r'<use href="#(icon-\w+)">', html))
+    assert (
+        {"icon-chat", "icon-key", "icon-coins"}
+        <= drawn
+        <= set(re.findall(r'<symbol id="([\w-]+)"', html))
+    )
     names = {model.__name__ for model in admin.site._registry}
     assert "Schedule" not in names
 

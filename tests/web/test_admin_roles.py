@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 from chatcore.contrib.audit.models import AuditEntry
 from chatcore.models import Message, Session
 from compaction.models import CompactionPolicy, CompactionRun
+from models_registry.models import Provider
 from tests.conftest import Live
 from tests.support.browsing import store_exchange
 from tests.web.test_axe import expect_none, find_objections
@@ -75,6 +76,21 @@ def test_its_owner_sees_contents_and_acts(
     page.goto(f"/admin/chatcore/message/?session__id__exact={chat.pk}&q=flour")
     expect(page.get_by_text(WORDS)).to_be_visible()
     expect(page.get_by_text("What is bread?")).to_have_count(0)
+
+
+def test_it_has_the_type_of_the_pages_and_its_fields_are_seen(
+    page: Page, chat: Session, sign_in_as: Callable[[User], None]
+) -> None:
+    sign_in_as(User.objects.create_superuser("root"))
+    look_up = "getComputedStyle(document.body).fontFamily"
+    page.goto("/settings/")
+    type_of_pages = page.evaluate(look_up)
+    page.goto(f"/admin/models_registry/provider/{Provider.objects.get().pk}/change/")
+    assert page.evaluate(look_up) == type_of_pages
+    expect(page.get_by_label("API key", exact=True)).to_have_css("border-top-width", "1px")
+    page.goto("/admin/auth/group/add/")
+    expect(page.locator(".selector-chosen")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 @pytest.mark.slow

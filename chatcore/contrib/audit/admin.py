@@ -42,7 +42,7 @@ class KindFilter(admin.SimpleListFilter):
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin):
-    sidebar = ("people", "policy")
+    sidebar = ("people", "file")
     list_display = ("at", "act", "person", "object_type", "object_id", "detail", "address")
     list_filter = ("at", KindFilter)
     list_select_related = ("actor",)

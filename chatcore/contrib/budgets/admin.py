@@ -14,7 +14,7 @@ from chatcore.contrib.budgets.models import COST_UNIT, Budget, UsageSum
 
 @admin.register(UsageSum)
 class UsageSumAdmin(ReadOnlyAdmin):
-    sidebar = ("costs", "payments")
+    sidebar = ("costs", "coins")
     list_display = (
         "day",
         "owner",
@@ -56,7 +56,7 @@ class UsageSumAdmin(ReadOnlyAdmin):
 
 @admin.register(Budget)
 class BudgetAdmin(ChatcoreAdmin):
-    sidebar = ("costs", "savings")
+    sidebar = ("costs", "gauge")
     list_display = ("__str__", "period", "amount", "show_spent", "warning_percent", "is_active")
     list_filter = ("period", "is_active")
     list_select_related = ("user", "group")

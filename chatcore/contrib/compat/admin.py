@@ -17,7 +17,7 @@ from chatcore.contrib.compat.responses import resource
 
 @admin.register(StoredResponse)
 class StoredResponseAdmin(ReadOnlyAdmin):
-    sidebar = ("conversations", "reply")
+    sidebar = ("conversations", "archive")
     content_fields = ("session_link", "system_text", "body")
     list_display = ("__str__", "session", "turn_status", "has_compaction", "created_at")
     list_filter = ("created_at",)

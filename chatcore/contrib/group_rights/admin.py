@@ -62,7 +62,7 @@ class GroupRightsForm(forms.ModelForm):
 class GroupRightsAdmin(SetupFileAdmin):
     """What members of groups may use; where a switch is off, the group says nothing about it."""
 
-    sidebar = ("people", "rule")
+    sidebar = ("people", "key")
     form = GroupRightsForm
     setup_section = "groups"
     list_display = ("group", "limits_models", "limits_policies", "limits_tools")

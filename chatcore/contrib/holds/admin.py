@@ -11,7 +11,7 @@ from chatcore.contrib.holds.models import Hold
 
 @admin.register(Hold)
 class HoldAdmin(ChatcoreAdmin):
-    sidebar = ("people", "gavel")
+    sidebar = ("people", "pin")
     list_display = ("user", "reason", "created_at", "created_by", "ended_at")
     list_filter = ("ended_at",)
     list_select_related = ("user", "created_by")
