@@ -374,6 +374,9 @@ CHATCORE: dict[str, Any] = {
 USER_CACHE_DIR = Path(read_text("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "chatcore"
 LOCAL_MODEL: dict[str, Any] = {
     "SIZE": read_choice("CHATCORE_LOCAL_MODEL", ["1.5b", "0.5b"]),
+    # `serve` tells its web processes what it does with the model; nobody tells those of other
+    # programs.
+    "START": read_choice("CHATCORE_LOCAL_MODEL_START", ["unknown", "yes", "no", "not installed"]),
     "PATH": read_text("CHATCORE_LOCAL_MODEL_PATH"),
     "WINDOW": read_number("CHATCORE_LOCAL_MODEL_WINDOW", 8192, minimum=512),  # tokens
     "HUB": read_text("CHATCORE_MODEL_HUB", "https://huggingface.co"),

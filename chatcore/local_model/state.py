@@ -20,31 +20,38 @@ FRESH_SECONDS = 90.0  # a download that has written nothing for longer has stopp
 
 @dataclass(frozen=True, kw_only=True)
 class LocalModelState:
-    """The state of the weights: `there`, `fetching` with a `percent`, or `absent`."""
+    """The state of the weights: `there`, `fetching` with a `percent`, or `absent`.
+
+    `there` says also that `serve` starts the model. `start` is what `serve` does with it.
+    """
 
     kind: Literal["fetching", "there", "absent"]
-    name: str
+    start: str
+    name: str = ""
     percent: int = 0
 
 
 def load_local_model_state() -> LocalModelState:
     """Return the current state of the embedded model's weights."""
     options: dict[str, Any] = settings.LOCAL_MODEL
+    start: str = options["START"]
+    if start in ("no", "not installed"):
+        return LocalModelState(kind="absent", start=start)
     weights = WEIGHTS_BY_SIZE[options["SIZE"]]
+    name = weights.name
     if options["PATH"]:
-        own_file = find_own_file(options["PATH"], options["FOLDERS"])
-        return LocalModelState(
-            kind="there" if own_file else "absent", name=(own_file or Path(options["PATH"])).stem
-        )
-    candidates = [folder / weights.file_name for folder in options["FOLDERS"]]
-    if any(path.is_file() for path in candidates):
-        return LocalModelState(kind="there", name=weights.name)
-    byte_count = _count_fetched_bytes(weights, options["FOLDERS"][0])
-    if byte_count is None:
-        return LocalModelState(kind="absent", name=weights.name)
-    # Not 100: when all bytes are there, the checksum is still compared.
-    percent = min(99, byte_count * 100 // weights.size)
-    return LocalModelState(kind="fetching", name=weights.name, percent=percent)
+        file = find_own_file(options["PATH"], options["FOLDERS"])
+        name = (file or Path(options["PATH"])).stem
+    else:
+        byte_count = _count_fetched_bytes(weights, options["FOLDERS"][0])
+        candidates = [folder / weights.file_name for folder in options["FOLDERS"]]
+        file = next((path for path in candidates if path.is_file()), None)
+        if file is None and byte_count is not None:
+            # Not 100: when all bytes are there, the checksum is still compared.
+            percent = min(99, byte_count * 100 // weights.size)
+            return LocalModelState(kind="fetching", start=start, name=name, percent=percent)
+    is_starting = file is not None and start == "yes"
+    return LocalModelState(kind="there" if is_starting else "absent", start=start, name=name)
 
 
 def _count_fetched_bytes(weights: Weights, folder: Path) -> int | None:

@@ -16,12 +16,13 @@ WILDCARD_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa:
 
 
 def build_web_programs(
-    host: str, count: int, *, drain_seconds: int, static_folder: str
+    host: str, count: int, *, drain_seconds: int, static_folder: str, local_model: str = "unknown"
 ) -> list[Program]:
     """Describe `count` web processes that share a socket.
 
     `drain_seconds` is how long running answers may go on after TERM; `static_folder` has been
     filled by `collectstatic`, or is empty: then the files are sent as the packages have them.
+    `local_model` says whether the embedded model is started beside them.
     """
     names = ["web server"] if count == 1 else [f"web server {n}" for n in range(1, count + 1)]
     environment = _build_environment() | {
@@ -29,6 +30,7 @@ def build_web_programs(
         "CHATCORE_ALLOWED_HOSTS": ",".join([*settings.NAMED_HOSTS, format_link_host(host)]),
         "CHATCORE_DRAIN_SECONDS": str(drain_seconds),
         "CHATCORE_STATIC_DIR": static_folder,
+        "CHATCORE_LOCAL_MODEL_START": local_model,
     }
     return [
         Program(

@@ -1,5 +1,6 @@
 """The settings as the server renders them: tokens, providers, and the language model."""
 
+import html
 import os
 import re
 from pathlib import Path
@@ -117,6 +118,30 @@ def test_without_a_model_a_new_chat_says_what_to_do(
     assert "/settings/#providers" in get_html(signed_in, "/new/model/")
 
 
+@pytest.mark.parametrize(
+    ("start", "has_weights", "said"),
+    [
+        ("no", True, "start the server without <code>--no-local-model</code>"),
+        ("not installed", True, "chatcore[local-model]"),
+        ("yes", False, "is on its way"),
+        ("yes", True, "A small model is starting"),
+        ("unknown", True, "<code>chatcore local-model</code>"),
+    ],
+)
+def test_a_new_chat_says_of_the_embedded_model_what_serve_does_with_it(
+    signed_in: Client, settings: Any, tmp_path: Path, start: str, has_weights: bool, said: str
+) -> None:
+    if has_weights:
+        (tmp_path / WEIGHTS_BY_SIZE["0.5b"].file_name).touch()
+    settings.LOCAL_MODEL = settings.LOCAL_MODEL | {
+        "SIZE": "0.5b",
+        "PATH": "",
+        "FOLDERS": [tmp_path],
+        "START": start,
+    }
+    assert said in html.unescape(get_html(signed_in, "/new/model/"))
+
+
 def test_the_embedded_model_shows_how_far_it_is(
     signed_in: Client, settings: Any, tmp_path: Path
 ) -> None:
@@ -125,6 +150,7 @@ def test_the_embedded_model_shows_how_far_it_is(
         "SIZE": "0.5b",
         "PATH": "",
         "FOLDERS": [tmp_path],
+        "START": "yes",
     }
     weights = WEIGHTS_BY_SIZE["0.5b"]
     partial = tmp_path / f"{weights.file_name}.partial"

@@ -67,16 +67,18 @@ class Command(BaseCommand):
             raise CommandError(
                 f"The server that CHATCORE_REDIS_URL names cannot be used: {error}"
             ) from None
+        local_model = "no" if no_local_model else self._choose_local_model()
         children = [
             *programs.build_web_programs(
                 host,
                 web,
                 drain_seconds=settings.SERVE_DRAIN_SECONDS,
                 static_folder=static_files.provide_folder(),
+                local_model=local_model,
             ),
             programs.build_worker(workers),
         ]
-        if not no_local_model and self._is_local_model_installed():
+        if local_model == "yes":
             children.append(programs.build_local_model())
         preparation.close_connections()
         become_parent(Plan(programs=children, socket=server_socket.fileno(), welcome=welcome))
@@ -106,14 +108,14 @@ class Command(BaseCommand):
         link = f"{address}{sign_in.build_link_path(user)}"
         return f"Chatcore is up. Sign in, once and within 15 minutes: {link}"
 
-    def _is_local_model_installed(self) -> bool:
-        is_installed = importlib.util.find_spec("xllamacpp") is not None
-        if not is_installed:
-            self._print_line(
-                "The embedded language model is not installed"
-                " (pip install 'chatcore[local-model]'); going on without it."
-            )
-        return is_installed
+    def _choose_local_model(self) -> str:
+        if importlib.util.find_spec("xllamacpp") is not None:
+            return "yes"
+        self._print_line(
+            "The embedded language model is not installed"
+            " (pip install 'chatcore[local-model]'); going on without it."
+        )
+        return "not installed"
 
     def _print_line(self, line: str) -> None:
         self.stdout.write(line)
