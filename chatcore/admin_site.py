@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
+from django.apps import apps
+from django.contrib.admin import AdminSite
 from django.http import HttpRequest, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -101,12 +103,9 @@ class ChatcoreAdminSite(UnfoldAdminSite):
 
     def _list_icons(self, subject: str) -> list[tuple[str, str]]:
         """Return the labels of a subject's models with their icons; apps alone come last."""
-        own_pages = [
-            (page.opts.label_lower, page.sidebar[1])
-            for page in self._registry.values()
-            if getattr(page, "sidebar", ("", ""))[0] == subject
-        ]
-        icons = [*SIDEBAR[subject].items(), *own_pages]
+        own_pages = list_own_pages(self, subject)
+        own_icons = [(page.opts.label_lower, page.sidebar[1]) for page in own_pages]
+        icons = [*SIDEBAR[subject].items(), *own_icons]
         return sorted(icons, key=lambda entry: "." not in entry[0])
 
     def index(self, request: HttpRequest, extra_context: Any = None) -> TemplateResponse:
@@ -143,6 +142,13 @@ class ChatcoreAdminSite(UnfoldAdminSite):
             return response
 
         return show
+
+
+def list_own_pages(site: AdminSite, subject: str) -> list[Any]:
+    """Return the pages that name this subject themselves."""
+    models = [model for model in apps.get_models() if site.is_registered(model)]
+    pages = [site.get_model_admin(model) for model in models]
+    return [page for page in pages if getattr(page, "sidebar", ("",))[0] == subject]
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 
 from chatcore.admin.base import ChatcoreAdmin, find_people, is_list, read_number
 from chatcore.admin.session_form import SessionForm
+from chatcore.admin_site import list_own_pages
 from chatcore.context import revisions
 from chatcore.models import ContextRevision, Message, Session, Turn
 from chatcore.sessions.deletion import bring_back, delete_session
@@ -128,9 +129,9 @@ class SessionAdmin(ChatcoreAdmin):
     def links(self, session: Session) -> SafeString:
         """Link to the lists of the session's rows, which may be too long to show below a form."""
         pages = {Message: "messages", Turn: "turns", ContextRevision: "revisions"}
-        for model, page in self.admin_site._registry.items():  # those that apps bring along
-            if getattr(page, "sidebar", ("",))[0] == "conversations" and hasattr(model, "session"):
-                pages[model] = str(model._meta.verbose_name_plural)
+        for page in list_own_pages(self.admin_site, "conversations"):  # of apps
+            if hasattr(page.model, "session"):
+                pages[page.model] = str(page.opts.verbose_name_plural)
         links = [
             (
                 reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist"),

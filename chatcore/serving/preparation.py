@@ -2,7 +2,6 @@
 
 import io
 
-from django.core.cache import cache
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection, connections
@@ -36,8 +35,9 @@ def require_prepared_database() -> None:
             f"The database lacks {missing_count} migrations of this version."
             " `chatcore prepare` applies them, and so does --migrate."
         )
-    table_name = getattr(cache, "_table", None)
-    if table_name and table_name not in connection.introspection.table_names():
+    missing_table = io.StringIO()
+    call_command("createcachetable", verbosity=0, dry_run=True, stdout=missing_table)
+    if missing_table.getvalue():
         raise CommandError(
             "The database lacks the table of the cache; `chatcore prepare` makes it."
         )
