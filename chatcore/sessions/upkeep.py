@@ -28,7 +28,7 @@ LONGEST_REST = timedelta(days=2)
 # After a jump, so that somebody, or the network's time, can set the clock right.
 WAIT_AFTER_JUMP = timedelta(days=1)
 BOOT_FILE = Path("/proc/sys/kernel/random/boot_id")
-NOTE_INTERVAL = timedelta(minutes=1)  # between two writes of the time of a round
+NOTE_INTERVAL = timedelta(minutes=5)  # between two writes of the time of a round
 
 _last_reading: tuple[datetime, float] | None = None
 _problems: dict[str, str] = {}

@@ -8,6 +8,7 @@ from django.db.models.functions import Now
 SIGN_SECONDS = 30.0  # between two signs of a command
 # One that is silent for so long is gone; it may have waited for the database meanwhile.
 SILENCE = timedelta(seconds=3 * SIGN_SECONDS)
+YOUNG = timedelta(seconds=0.8 * SIGN_SECONDS)
 FORGET = timedelta(days=1)
 
 
@@ -27,7 +28,12 @@ class WorkerBeat(models.Model):
 
 
 def record_sign(name: str) -> None:
-    """Note that a worker command lives, and forget those that were silent for a day."""
+    """Note that a worker command lives, and forget those that were silent for a day.
+
+    A young sign is left as it is: each costs the disk two pages, also while nobody does anything.
+    """
+    if WorkerBeat.objects.filter(name=name, seen_at__gt=Now() - YOUNG).exists():
+        return
     WorkerBeat.objects.bulk_create(
         [WorkerBeat(name=name, seen_at=Now())],
         update_conflicts=True,

@@ -40,7 +40,7 @@ T = TypeVar("T")
 # All in seconds.
 TICK_INTERVAL = 0.2  # how late a signal, or the end of the cluster, may be noticed
 CHECK_INTERVAL = 1.0
-LOOK_INTERVAL = 5.0  # reading the process table costs milliseconds
+LOOK_INTERVAL = 10.0  # reading the process table costs milliseconds
 SWEEP_INTERVAL = 15.0
 PRUNE_INTERVAL = 3600.0
 PRUNE_SECONDS = 1.0  # at a time: meanwhile nobody watches the cluster

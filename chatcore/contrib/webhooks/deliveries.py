@@ -39,7 +39,7 @@ WEBHOOK_EVENTS = (
 SECRET_BYTES = 32
 TIMEOUT_SECONDS = 15.0
 MAX_CONCURRENT_DELIVERIES = 10
-POLL_SECONDS = 2.0
+POLL_SECONDS = 5.0
 CLAIM_DURATION = timedelta(seconds=60)  # after that another sender takes over from a dead one
 DELIVERY_RETENTION = timedelta(days=30)
 # The pauses before each further attempt, as the specification proposes. After the last attempt the
