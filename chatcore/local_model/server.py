@@ -52,15 +52,16 @@ def serve_model() -> None:
     from chatcore.local_model import register, weights
 
     options = settings.LOCAL_MODEL
-    model_weights = weights.WEIGHTS_BY_SIZE[options["SIZE"]]
+    candidates = weights.WEIGHTS_BY_SIZE[options["SIZE"]]
     path = weights.ensure_weights(
-        model_weights,
+        candidates,
         path=options["PATH"],
         folders=options["FOLDERS"],
         hub_url=options["HUB"],
         print_line=_print_line,
     )
-    name = path.stem if options["PATH"] else model_weights.name
+    known_names = {each.file_name: each.name for each in candidates}
+    name = path.stem if options["PATH"] else known_names[path.name]
     _print_line(f"Loading {name} …")
     api_key = options["API_KEY"] or secrets.token_urlsafe(32)
     server = start_server(

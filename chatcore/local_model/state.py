@@ -37,21 +37,27 @@ def load_local_model_state() -> LocalModelState:
     start: str = options["START"]
     if start in ("no", "not installed"):
         return LocalModelState(kind="absent", start=start)
-    weights = WEIGHTS_BY_SIZE[options["SIZE"]]
-    name = weights.name
+    folders = options["FOLDERS"]
     if options["PATH"]:
-        file = find_own_file(options["PATH"], options["FOLDERS"])
-        name = (file or Path(options["PATH"])).stem
+        file = find_own_file(options["PATH"], folders)
+        name = file.stem if file else None
     else:
-        byte_count = _count_fetched_bytes(weights, options["FOLDERS"][0])
-        candidates = [folder / weights.file_name for folder in options["FOLDERS"]]
-        file = next((path for path in candidates if path.is_file()), None)
-        if file is None and byte_count is not None:
+        candidates = WEIGHTS_BY_SIZE[options["SIZE"]]
+        name = next((each.name for each in candidates if _is_there(each, folders)), None)
+        for weights in () if name else candidates:
+            byte_count = _count_fetched_bytes(weights, folders[0])
+            if byte_count is None:
+                continue
             # Not 100: when all bytes are there, the checksum is still compared.
             percent = min(99, byte_count * 100 // weights.size)
-            return LocalModelState(kind="fetching", start=start, name=name, percent=percent)
-    is_starting = file is not None and start == "yes"
-    return LocalModelState(kind="there" if is_starting else "absent", start=start, name=name)
+            return LocalModelState(kind="fetching", start=start, name=weights.name, percent=percent)
+    if name and start == "yes":
+        return LocalModelState(kind="there", start=start, name=name)
+    return LocalModelState(kind="absent", start=start)
+
+
+def _is_there(weights: Weights, folders: Iterable[Path]) -> bool:
+    return any((folder / weights.file_name).is_file() for folder in folders)
 
 
 def _count_fetched_bytes(weights: Weights, folder: Path) -> int | None:

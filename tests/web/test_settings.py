@@ -147,18 +147,20 @@ def test_without_a_key_the_embedded_model_is_waited_for_and_then_answers(
         "SIZE": "0.5b",
         "PATH": "",
         "FOLDERS": [tmp_path],
+        "START": "yes",
     }
+    weights = WEIGHTS_BY_SIZE["0.5b"][0]
     page.goto("/new/")
     expect(page.get_by_role("heading", name="No language model yet")).to_be_visible()
     page.get_by_label("Your message").fill("Are you there?")
-    partial = tmp_path / f"{WEIGHTS_BY_SIZE['0.5b'].file_name}.partial"
+    partial = tmp_path / f"{weights.file_name}.partial"
     partial.touch()
-    os.truncate(partial, WEIGHTS_BY_SIZE["0.5b"].size // 4)
+    os.truncate(partial, weights.size // 4)
     expect(
         page.get_by_role("heading", name="A small model is being downloaded, to try things out")
     ).to_be_visible()
     expect(page.locator(".onboarding-progress")).to_contain_text("%")
-    partial.rename(tmp_path / WEIGHTS_BY_SIZE["0.5b"].file_name)
+    partial.rename(tmp_path / weights.file_name)
     expect(
         page.get_by_role("heading", name="A small model is starting, to try things out")
     ).to_be_visible()
