@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from chatcore.spending.calls import CallEnd, Reservation
 
 Card = dict[str, Any]
-Place = Literal["settings", "chat_settings", "chat_menu"]
+Place = Literal[
+    "settings", "chat_settings", "chat_menu", "context_panel", "summary_card", "timeline"
+]
 Rows = TypeVar("Rows", bound="QuerySet[Any, Any]")
 
 
@@ -39,13 +41,14 @@ class OptionalApp:
 
     name: str
     tables: tuple[str, ...] = ()
+    package: str = "chatcore.contrib"
     # What it puts in the place of settings of the core (chatcore/accounts/settings.py).
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def path(self) -> str:
         """The dotted path of its package."""
-        return f"chatcore.contrib.{self.name}"
+        return f"{self.package}.{self.name}"
 
 
 # In the order in which they are installed and asked.
@@ -69,6 +72,23 @@ OPTIONAL_APPS = (
     OptionalApp("sharing", tables=("chatcore_share",)),
     OptionalApp("prompts", tables=("prompts_prompt",)),
     OptionalApp("webhooks", tables=("chatcore_webhookdelivery", "chatcore_webhook")),
+    OptionalApp(
+        "memory",
+        package="compaction",
+        tables=(
+            "compaction_sentrules",
+            "compaction_standingrule",
+            "compaction_ledgerline",
+            "compaction_leafcomposition",
+            "compaction_summaryleaf",
+        ),
+        settings={
+            "ENUM_NAMES": {
+                "LedgerKindEnum": "compaction.memory.models.LedgerLine.Kind",
+                "LedgerStatusEnum": "compaction.memory.models.LedgerLine.Status",
+            }
+        },
+    ),
 )
 
 
@@ -138,7 +158,7 @@ class Extension:
     ) -> "list[SafeString]":
         """Render what a page shows of the app.
 
-        `subject` is the chat of `chat_settings`, and the id of that of `chat_menu`.
+        `subject` is the chat of `chat_settings`, and the id of that of `chat_menu` and `timeline`.
         """
         return []
 

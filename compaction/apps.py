@@ -28,7 +28,6 @@ class Compaction(ExtensionConfig):
             (signals.messages_deleted, "triggers.on_change.forget_messages"),
             (signals.messages_superseded, "triggers.on_change.supersede_messages"),
             (signals.session_forked, "triggers.on_change.copy_state_to_fork"),
-            (signals.pre_request, "ledger.rules.refresh_session"),
             (signals.model_confirmed, "sizing.calibration.forget_window"),
         ):
             receiver = build_receiver(f"compaction.{path}")

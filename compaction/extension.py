@@ -8,11 +8,6 @@ from chatcore.extension import Card, Extension
 
 
 class Compaction(Extension):
-    session_sections = (
-        "compaction.ledger.transfer.LedgerSection",
-        "compaction.summaries.leaf_transfer.LeafSection",
-    )
-
     def list_cards(self, request: HttpRequest) -> Iterable[Card]:
         from compaction.admin import overview  # only the admin shows them
 

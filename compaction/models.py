@@ -303,66 +303,11 @@ class WorkingState(models.Model):
         return str(self.session_id)
 
 
-class LedgerLine(models.Model):
-    """A rule, decision or exact value of a session, word for word as it was said."""
-
-    class Kind(models.TextChoices):
-        RULE = "rule"
-        PREFERENCE = "preference"
-        DECISION = "decision"
-        COMMITMENT = "commitment"
-        VALUE = "value"
-
-    class Status(models.TextChoices):
-        CURRENT = "current"
-        SUPERSEDED = "superseded"
-        DROPPED = "dropped"
-
-    # Without an index of its own: that of (session, seq) begins with it.
-    session = models.ForeignKey(
-        "chatcore.Session",
-        on_delete=models.CASCADE,
-        related_name="+",
-        db_index=False,
-    )
-    kind = models.CharField(max_length=16, choices=Kind.choices)
-    text = models.TextField()
-    original_text = models.TextField(
-        blank=True, help_text="As it was recognized; empty: a person wrote the line."
-    )
-    seq = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Number of the message it was said in; null: of none."
-    )
-    role = models.CharField(max_length=16, blank=True)
-    key = models.TextField(blank=True, help_text="What it is about; a newer line supersedes it.")
-    status = models.CharField(max_length=16, choices=Status.choices, default=Status.CURRENT)
-    superseded_by = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Number of the message that said otherwise."
-    )
-    pinned = models.BooleanField(default=False)
-    is_edited = models.BooleanField(
-        default=False, help_text="A person changed it, so recognition leaves it alone."
-    )
-    is_withdrawn = models.BooleanField(
-        default=False, help_text="Its message is superseded, so the line is not sent."
-    )
-    created_at = models.DateTimeField(default=timezone.now, editable=False)
-
-    class Meta:
-        ordering = ["seq", "id"]
-        indexes = [models.Index(fields=["session", "seq"], name="lines_of_a_session")]
-
-    def __str__(self) -> str:
-        return f"{self.kind} of message {self.seq}"
-
-
 def find_open_run(session_id: uuid.UUID) -> CompactionRun | None:
     """Return the session's queued or running run, if there is one."""
     return CompactionRun.objects.filter(session_id=session_id, status__in=OPEN_STATUSES).first()
 
 
-from compaction.ledger.rule_tables import SentRules, StandingRule  # noqa: E402, F401
 from compaction.runs.worker_signs import WorkerBeat  # noqa: E402, F401
 from compaction.sizing.model_ratio import ModelRatio  # noqa: E402, F401
 from compaction.summaries.call_table import ModelCall  # noqa: E402, F401
-from compaction.summaries.leaf_tables import LeafComposition, SummaryLeaf  # noqa: E402, F401

@@ -4,7 +4,7 @@ import json
 import logging
 from collections.abc import Mapping
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from django.conf import settings
@@ -15,6 +15,7 @@ from compaction.core.knobs import PolicyError
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy
+from compaction.session_memory import get_memory, is_installed
 
 logger = logging.getLogger(__name__)
 
@@ -35,11 +36,19 @@ def load_policy(name: str) -> Policy:
     Raises UnknownPolicy, and PolicyError if a stored policy is no longer valid.
     """
     if name in PRESETS:
-        return PRESETS[name]
+        return _get_preset(name)
     row = CompactionPolicy.objects.filter(name=name, is_active=True).first()
     if row is None or row.base not in PRESETS:
         raise UnknownPolicy(name)
-    return Policy.parse(row.overrides, PRESETS[row.base])
+    return get_memory().limit_policy(Policy.parse(row.overrides, PRESETS[row.base]))
+
+
+@cache
+def _get_preset(name: str) -> Policy:
+    """Return a preset as it can act. Without memory, `chatcore` is `oneclaw`."""
+    if name == "chatcore" and not is_installed():
+        name = DEFAULT_POLICY
+    return get_memory().limit_policy(PRESETS[name])
 
 
 def choose_policy(*names: str) -> tuple[str, Policy]:
@@ -55,7 +64,7 @@ def choose_policy(*names: str) -> tuple[str, Policy]:
             return name, load_policy(name)
         except (UnknownPolicy, PolicyError) as error:
             logger.warning("compaction policy skipped: %s", error)
-    return DEFAULT_POLICY, PRESETS[DEFAULT_POLICY]
+    return DEFAULT_POLICY, _get_preset(DEFAULT_POLICY)
 
 
 def apply_threshold(policy: Policy, threshold: float | None) -> Policy:
@@ -111,11 +120,12 @@ def resolve_summary_model(model_name: str) -> str:
 
 def list_policies() -> dict[str, Policy]:
     """Return every usable policy by its name: the presets, then the stored ones in order."""
-    policies_by_name = dict(PRESETS)
+    policies_by_name = {name: _get_preset(name) for name in PRESETS}
     rows = CompactionPolicy.objects.filter(base__in=PRESETS, is_active=True)
     for row in rows.order_by("name"):
         try:
-            policies_by_name.setdefault(row.name, Policy.parse(row.overrides, PRESETS[row.base]))
+            policy = Policy.parse(row.overrides, PRESETS[row.base])
+            policies_by_name.setdefault(row.name, get_memory().limit_policy(policy))
         except PolicyError as error:
             logger.warning("compaction policy %s left out: %s", row.name, error)
     return policies_by_name
@@ -129,7 +139,8 @@ def parse_policy_snapshot(snapshot: Mapping[str, Any]) -> Policy:
 # A run needs its policy several times: for its claim, its lease and itself.
 @lru_cache(maxsize=16)
 def _parse_snapshot_text(text: str) -> Policy:
-    return Policy.parse(json.loads(text), PRESETS[DEFAULT_POLICY])
+    policy = Policy.parse(json.loads(text), PRESETS[DEFAULT_POLICY])
+    return get_memory().limit_policy(policy)
 
 
 def validate_policy_row(name: str, base: str, overrides: Any) -> None:

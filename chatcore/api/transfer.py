@@ -29,6 +29,7 @@ from chatcore.rest.parsers import ImportBodyParser, SessionBodyParser
 from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
 from chatcore.transfer import exporter, formats, importer, other_forms
 from chatcore.transfer.markdown import write_markdown
+from chatcore.transfer.sections import load_sections
 from chatcore.transfer.transcript import stream_texts
 from chatcore.transfer.user_export import stream_user_export
 
@@ -39,8 +40,7 @@ EXPORTED_SCHEMA = {
         "session": {"type": "object"},
         "messages": {"type": "array", "items": {"type": "object"}},
         "context": {"type": "object"},
-        "ledger": {"type": "array"},
-        "leaves": {"type": "array"},
+        **{section.name: {"type": "array"} for section in load_sections()},
     },
     "required": ["format"],
 }

@@ -1,5 +1,7 @@
 """What REST framework and the description of the API are set to; chatcore/settings.py takes it."""
 
+from chatcore.extension import get_app_setting
+
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "chatcore.rest.auth.BearerTokenAuthentication",
@@ -31,8 +33,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "KindEnum": "chatcore.models.Attachment.Kind",
         "CallKindEnum": "compaction.models.ModelCall.Kind",
-        "LedgerKindEnum": "compaction.models.LedgerLine.Kind",
-        "LedgerStatusEnum": "compaction.models.LedgerLine.Status",
+        **get_app_setting("ENUM_NAMES", {}),
     },
     "PREPROCESSING_HOOKS": ["chatcore.rest.schema.drop_slash_twins"],
     "POSTPROCESSING_HOOKS": [

@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from compaction.admin.base import UnaddableAdmin, UneditableAdmin
 from compaction.admin.rendering import render_preformatted
 from compaction.core.state import render_state
-from compaction.models import MAX_FRUITLESS_RUNS, LedgerLine, SessionState, WorkingState
+from compaction.models import MAX_FRUITLESS_RUNS, SessionState, WorkingState
 from compaction.summaries import state as summary_state
 
 
@@ -83,31 +83,3 @@ class WorkingStateAdmin(UneditableAdmin):
     def state_text(self, row: WorkingState) -> SafeString:
         """Return the state as the model reads it."""
         return render_preformatted(render_state(summary_state.parse_structured_state(vars(row))))
-
-
-@admin.register(LedgerLine)
-class LedgerLineAdmin(UneditableAdmin):
-    """The ledgers of sessions, line by line. Their owners change them over REST or on the page."""
-
-    content_fields = ("text", "original_text", "key")
-    list_display = ("text", "kind", "status", "pinned", "is_edited", "seq", "session_id")
-    narrow_filters = ("kind", "status", "pinned", "is_edited")  # once the list shows one session
-    narrow_ordering = ("-seq", "-pk")
-    sortable_by = ()
-    search_fields = ("=session__id",)
-    ordering = ("-pk",)
-    fields = (
-        "session_id",
-        "kind",
-        "text",
-        "original_text",
-        "seq",
-        "role",
-        "key",
-        "status",
-        "superseded_by",
-        "pinned",
-        "is_edited",
-        "is_withdrawn",
-        "created_at",
-    )

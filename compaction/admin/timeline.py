@@ -18,13 +18,14 @@ from django.utils.dateparse import parse_datetime
 from django.utils.safestring import SafeString
 
 from chatcore.context import revisions
+from chatcore.extension import build_page_parts
 from chatcore.sessions import changes
 from chatcore.spending.calls import CallRefused
 from compaction import policies
 from compaction.admin.chart import draw_sizes
 from compaction.admin.differences import render_difference
 from compaction.core.knobs import PolicyError
-from compaction.models import CompactionRun, LedgerLine
+from compaction.models import CompactionRun
 from compaction.runs import allowance, engine, history, queue
 from compaction.sessions.facts import load_session_facts
 from compaction.sessions.records import (
@@ -38,7 +39,6 @@ from compaction.sizing import session_context
 
 PAGE_SIZE = 20  # entries of the timeline
 CHART_TURNS = 200
-LEDGER_LINES = 100
 REFUSALS = (
     session_context.NoSuchSession,
     queue.RunConflict,
@@ -99,7 +99,7 @@ def show_timeline(page: ModelAdmin, request: HttpRequest, session_id: UUID) -> H
             "earlier_seq": sizes[0].seq if len(sizes) == CHART_TURNS else None,
             "entries": entries,
             "earlier": entries[-1].at.isoformat() if len(entries) == PAGE_SIZE else None,
-            "ledger": _list_ledger(session_id) if may_see else None,
+            "parts": build_page_parts("timeline", request, session_id) if may_see else (),
             "trial": _try_policy(request, session_id) if may_act else None,
             "may_see": may_see,
             "may_act": may_act,
@@ -141,15 +141,6 @@ def _list_entries(session_id: UUID, before: datetime | None, *, with_texts: bool
         entries.append(Entry(at=step.at, step=step, run=run, difference=text))
     entries += [Entry(at=run.created_at, run=run) for run in found_runs.values()]
     return sorted(entries, key=lambda entry: entry.at, reverse=True)[:PAGE_SIZE]
-
-
-def _list_ledger(session_id: UUID) -> list[LedgerLine]:
-    """Return the newest lines, each text once: people repeat their rules, and models too."""
-    lines = LedgerLine.objects.filter(session_id=session_id, is_withdrawn=False)
-    newest: dict[tuple[str, str], LedgerLine] = {}
-    for line in lines.order_by("-seq", "-pk")[: LEDGER_LINES * 4]:
-        newest.setdefault((line.kind, " ".join(line.text.casefold().split())), line)
-    return list(newest.values())[:LEDGER_LINES]
 
 
 def _try_policy(request: HttpRequest, session_id: UUID) -> CompactionRun | str | None:

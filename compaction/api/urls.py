@@ -1,7 +1,7 @@
 """The routes of compaction's REST API, each with and without a slash at its end."""
 
 from chatcore.rest.routes import build_url_patterns
-from compaction.api import calls, context, history, ledger, missing, policies, rules, runs, state
+from compaction.api import calls, context, history, policies, runs, state
 
 urlpatterns = build_url_patterns(
     {
@@ -11,18 +11,13 @@ urlpatterns = build_url_patterns(
         "sessions/<uuid:session_id>/context/history": history.HistoryView,
         "sessions/<uuid:session_id>/context/undo": history.UndoView,
         "sessions/<uuid:session_id>/context/redo": history.RedoView,
-        "sessions/<uuid:session_id>/context/missing": missing.MissingView,
         "sessions/<uuid:session_id>/state": state.WorkingStateView,
         "sessions/<uuid:session_id>/memory": state.MemoryView,
-        "sessions/<uuid:session_id>/ledger": ledger.LedgerView,
-        "sessions/<uuid:session_id>/ledger/<int:line_id>": ledger.LedgerLineView,
         "compactions/<uuid:run_id>": runs.RunDetailView,
         "compactions/<uuid:run_id>/calls": calls.CallListView,
         "compactions/<uuid:run_id>/calls/<int:number>": calls.CallDetailView,
         "compactions/<uuid:run_id>/rewind": runs.RewindView,
         "compactions/<uuid:run_id>/cancel": runs.CancelRunView,
-        "rules": rules.RuleListView,
-        "rules/<int:rule_id>": rules.RuleView,
         "policies": policies.PolicyListView,
     }
 )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from compaction.core.leaves.leaf import Leaf
+from compaction.core.leaf import Leaf
 from compaction.core.state import StructuredState
 from compaction.core.transcript import TranscriptEdit, TranscriptEntry
 

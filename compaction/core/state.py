@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from compaction.core.groups.summaries import StateKnobs as Limits
-from compaction.core.ledger.lines import join_text_lines
 
 SECTIONS = ("decisions", "constraints", "tasks", "questions", "risks", "artifacts", "contributions")
 TITLES = {
@@ -211,3 +210,8 @@ def _number_items(name: str, items: tuple[str, ...]) -> str:
         return f"{name}: none"
     lines = [f"{number}. {join_text_lines(item)}" for number, item in enumerate(items, start=1)]
     return "\n".join([f"{name}:", *lines])
+
+
+def join_text_lines(text: str) -> str:
+    """Return the text in one line, so that no part of it looks like a line of its own."""
+    return " ".join(text.splitlines())

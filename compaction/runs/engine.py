@@ -27,8 +27,6 @@ from django.db.models.functions import Now
 
 from chatcore.context import revisions
 from chatcore.sessions import changes
-from compaction.ledger import changes as ledger_changes
-from compaction.ledger import store as ledger_store
 from compaction.models import OPEN_STATUSES, CompactionRun
 from compaction.patience import is_outage, store_patiently
 from compaction.runs import execution, leases, lifecycle, replacement
@@ -272,9 +270,8 @@ def _rewind_context(
         CompactionRun.objects.filter(pk__in=undone_ids).update(status=Status.REWOUND)
         if undone_runs:
             state.rewind_structured_state(undone_runs[0])
-        # The earlier context has the ledger as it was then; people may have changed it since.
-        if ledger_store.has_lines(run.session_id):
-            ledger_changes.publish_ledger(run.session_id)
+        # The earlier context has what was remembered then; people may have changed it since.
+        state.publish_memory(run.session_id)
         changes.announce_context_change(run.session_id, version)
     run.refresh_from_db()
     return run

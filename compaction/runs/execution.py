@@ -13,7 +13,6 @@ from compaction.core.outcome import Outcome
 from compaction.core.policy import Policy
 from compaction.core.stages.base import Summarize, SummaryFailed
 from compaction.core.transcript import Transcript
-from compaction.ledger import recorder, reference
 from compaction.models import CompactionRun
 from compaction.patience import is_outage, store_patiently
 from compaction.requests import attachments
@@ -21,6 +20,7 @@ from compaction.runs import leases, lifecycle, repetition, replacement
 from compaction.runs.memory_fold import MemoryFold, store_fold
 from compaction.runs.progress import RunProgress
 from compaction.runs.telemetry import trace_run
+from compaction.session_memory import get_memory
 from compaction.sessions import transcripts
 from compaction.sessions.transcripts import StaleTranscript
 from compaction.sizing import request_size, session_context
@@ -100,7 +100,7 @@ def propose_outcome(
     Without `summarize` the session's summary model writes the summary.
     """
     measurement = request_size.measure_transcript(context, transcript, context.facts.last_usage)
-    growth_chars = reference.estimate_growth(context, context.facts.last_seq)
+    growth_chars = get_memory().estimate_growth(context, context.facts.last_seq)
     return pipeline.run(
         transcript,
         context.policy,
@@ -191,7 +191,7 @@ def _try_to_compact(run: CompactionRun, policy: Policy) -> bool:
     if objection := find_objection(run, context):
         _store_end(run, partial(lifecycle.skip_run, run, objection))
         return True
-    recorder.record_all_lines(context)
+    get_memory().read_messages(context, reads_all=True)
     with replacement.go_back_to_read(run):
         context = session_context.load_session_context(run.session_id, policy=named_policy)
         if context is None:

@@ -8,8 +8,6 @@ from django.db import transaction
 from chatcore.context import revisions
 from chatcore.context.history import ContextHistory, load_history
 from chatcore.sessions import changes
-from compaction.ledger import changes as ledger_changes
-from compaction.ledger import store as ledger_store
 from compaction.models import CompactionRun
 from compaction.sessions.transcripts import StaleTranscript
 from compaction.sizing.session_context import NoSuchSession
@@ -65,9 +63,8 @@ def _move(
         if base_version not in (None, version - 1):
             raise StaleTranscript(f"The context is at version {version - 1}, not {base_version}.")
         _mark_runs(session_id, history, to_version)
-        # The step has the ledger as it was then; people may have changed it since.
-        if ledger_store.has_lines(session_id):
-            ledger_changes.publish_ledger(session_id)
+        # The step has what is remembered as it was then; people may have changed it since.
+        state.publish_memory(session_id)
         changes.announce_context_change(session_id, version)
 
 

@@ -45,15 +45,14 @@ from chatcore.events.types import (
 from compaction.core.outcome import MessageOutcome, Outcome
 from compaction.core.policy import Policy
 from compaction.core.transcript import Transcript, TranscriptEdit
-from compaction.ledger import reference
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import leases, replacement
 from compaction.runs.telemetry import count_run
+from compaction.session_memory import get_memory
 from compaction.sessions.transcripts import install_outcome
 from compaction.sizing.queries import load_session_state
 from compaction.sizing.session_context import SessionContext
 from compaction.summaries import background
-from compaction.summaries import leaves as leaf_store
 from compaction.summaries import state as summary_state
 
 logger = logging.getLogger(__name__)
@@ -131,7 +130,7 @@ def _install_and_close(
     state_to_render = outcome.proposed_state
     if state_to_render is None:
         state_to_render = summary_state.load_structured_state(run.session_id)
-    ledger_text = reference.render_lines(
+    memory_text = get_memory().render_text(
         context,
         boundary_seq=outcome.boundary_seq,
         shortened_seqs=[entry.seq for entry in outcome.entries if entry.original is not None],
@@ -141,7 +140,7 @@ def _install_and_close(
         transcript,
         outcome,
         run=str(run.pk),
-        background=background.render_background(ledger_text, state_to_render, context.budget),
+        background=background.render_background(memory_text, state_to_render, context.budget),
         placement=build_placement(context.policy, transcript, outcome),
     )
     # Read only now: the install holds the session's row, so nobody changes the state any more. A
@@ -167,7 +166,7 @@ def _install_and_close(
     if next_state != previous_state:
         summary_state.store_structured_state(run.session_id, next_state)
     if outcome.summary and outcome.proposed_leaves:
-        leaf_store.store_leaves(
+        get_memory().store_leaves(
             run, outcome.summary, outcome.proposed_leaves, policy=context.policy
         )
 

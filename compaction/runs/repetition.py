@@ -7,8 +7,8 @@ from datetime import timedelta
 from django.db.models.functions import Now
 
 from compaction.models import CompactionRun
+from compaction.sessions.fingerprint import compute_fingerprint
 from compaction.sizing.session_context import SessionContext
-from compaction.summaries.leaves import compute_fingerprint
 
 Status = CompactionRun.Status
 MAX_FAILURES = 3

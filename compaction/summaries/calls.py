@@ -10,6 +10,7 @@ from compaction.core.stages.base import SummaryFailed
 from compaction.core.thin_text import find_thinness
 from compaction.core.transcript import TranscriptEntry
 from compaction.models import CompactionRun
+from compaction.session_memory import get_memory
 from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
 from compaction.sizing.session_context import SessionContext
 from compaction.sizing.speed import learn_speed
@@ -30,8 +31,7 @@ from compaction.summaries.model_calls import (
 from compaction.summaries.pace import Pace
 from compaction.summaries.progress import NoProgress, Progress
 from compaction.summaries.prompt import SummaryOptions
-from compaction.summaries.refusals import NoAnswer, SummaryMissing
-from compaction.summaries.verification import SummaryVerifier, UntrueSummary
+from compaction.summaries.refusals import NoAnswer, SummaryMissing, UntrueSummary
 
 TEMPERATURE = 0.1
 WINDOW_SHARE = 4  # the answer may take a quarter of the window
@@ -107,7 +107,7 @@ class SummaryClient:
         self.progress = progress or NoProgress()
         self.log = CallLog(run)
         self.knobs = context.policy.summary
-        self.verifier = SummaryVerifier(run, context.policy)
+        self.verifier = get_memory().build_verifier(run, context.policy)
         self.token_ratio = token_ratio
         self.temperature: float | None = TEMPERATURE
         self.density = 1 / STORED_CHARS_PER_TOKEN  # tokens a character

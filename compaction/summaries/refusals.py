@@ -7,7 +7,6 @@ from django.db import DatabaseError
 from chatcore.metrics import counts
 from compaction.core.stages.base import SummaryFailed
 from compaction.models import CompactionRun, ModelCall
-from compaction.summaries.verification import UntrueSummary
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +21,10 @@ class SummaryMissing(SummaryFailed):
 
 class NoAnswer(SummaryFailed):
     """The model did not answer at all."""
+
+
+class UntrueSummary(SummaryFailed):
+    """A summary says what no message supports, and could not be repaired."""
 
 
 REASONS: dict[type[SummaryFailed], str] = {

@@ -12,6 +12,7 @@ from django.db import transaction
 from chatcore.sessions import changes
 from compaction.core.state import SECTIONS, StructuredState, undo_change
 from compaction.models import CompactionRun, WorkingState
+from compaction.session_memory import get_memory
 from compaction.sizing import session_context
 from compaction.summaries import background
 
@@ -113,6 +114,20 @@ def _publish_state(
     # A session without a state may have reference text that came with an import; that stays.
     if WorkingState.objects.filter(pk=session_id).exists():
         background.publish_background(session_id, structured_state)
+
+
+def publish_state(session_id: UUID) -> None:
+    """Show the state, and what is remembered, as they are stored from the next request on.
+
+    Called in a transaction that holds the session's row.
+    """
+    background.publish_background(session_id, load_structured_state(session_id))
+
+
+def publish_memory(session_id: UUID) -> None:
+    """Do the same where the session has anything to remember."""
+    if get_memory().has_text(session_id):
+        publish_state(session_id)
 
 
 def change_structured_state(

@@ -8,13 +8,13 @@ from functools import partial
 from typing import Protocol
 
 from compaction.core.estimate import estimate_summary
-from compaction.core.leaves.leaf import Leaf
-from compaction.core.leaves.spans import NumberedLine
+from compaction.core.leaf import Leaf, NumberedLine
 from compaction.core.policy import Policy
 from compaction.core.stages.base import SummaryFailed, SummaryOutcome, SummaryTask
 from compaction.core.stages.summarize import find_objection
 from compaction.core.state import SECTIONS, StructuredState, merge_delta, number_sections
 from compaction.models import CompactionRun, ModelCall
+from compaction.session_memory import get_memory
 from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
 from compaction.sizing.session_context import SessionContext
 from compaction.summaries import headers, memory, state_delta
@@ -22,7 +22,6 @@ from compaction.summaries import source as summary_source
 from compaction.summaries import state as summary_state
 from compaction.summaries.call_log import CallPlace
 from compaction.summaries.calls import DELTA_TOKENS, SummaryClient, SummaryJob, SummaryResult
-from compaction.summaries.leaf_writer import LeafWriter
 from compaction.summaries.progress import Progress
 from compaction.summaries.prompt import SummaryOptions
 from compaction.summaries.templates import (
@@ -174,10 +173,9 @@ class Summarizer:
 
     def _summarize_spans(self, task: SummaryTask, lines: Sequence[NumberedLine]) -> SummaryOutcome:
         """Summarize only what no leaf covers, and compose the summary of all leaves."""
-        writer = LeafWriter(
-            session_id=self.session_id,
-            policy=self.policy,
-            client=self.client,
+        writer = get_memory().build_span_writer(
+            self.client,
+            self.policy,
             token_ratio=self.token_ratio,
             build_job=self._build_job,
             apply_delta=self._apply_delta,

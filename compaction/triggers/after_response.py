@@ -7,9 +7,9 @@ from uuid import UUID
 from chatcore.events.log import append_events
 from chatcore.events.types import ContextUsagePayload, EventType
 from compaction.core.state import StructuredState
-from compaction.ledger import recorder
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import engine
+from compaction.session_memory import get_memory
 from compaction.sizing import calibration, request_size, session_context
 from compaction.sizing.decision_log import Action, log_decision
 from compaction.sizing.session_context import SessionContext
@@ -48,7 +48,7 @@ def measure_and_request_run(*, session_id: UUID, **_: Any) -> None:
         if action == "compact":
             engine.request_run(session_id, trigger=Trigger.AFTER_RESPONSE)
         # Last, because a run that is requested above must not wait for the statistics.
-        recorder.record_new_lines(context)
+        get_memory().read_messages(context, reads_all=False)
         _learn_from_response(context)
     except Exception:
         logger.exception("the context of session %s was not measured", session_id)

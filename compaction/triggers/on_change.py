@@ -7,11 +7,9 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from chatcore.models import Session
-from compaction.ledger import changes as ledger_changes
-from compaction.ledger import history as ledger_history
-from compaction.ledger import store as ledger_store
 from compaction.models import OPEN_STATUSES, CompactionRun, ModelCall
-from compaction.summaries import leaves, state
+from compaction.session_memory import get_memory
+from compaction.summaries import state
 from compaction.triggers import after_response
 
 FORGOTTEN_TEXT = "[forgotten: a message it was written from was deleted]"
@@ -20,13 +18,13 @@ FORGOTTEN_TEXT = "[forgotten: a message it was written from was deleted]"
 def forget_messages(session: Session, seqs: Collection[int]) -> None:
     """Blank the summaries, edits and state of every run that covered one of these messages.
 
-    Structured state and memory lose what these runs added to them, and the leaves that were written
-    from one of the messages are deleted. Afterwards the session is measured, because it may be too
-    large again. The caller holds the lock of the session's row, so no run can install its outcome
-    meanwhile; a run that is at work finds a changed context when it wants to install.
+    Structured state and memory lose what these runs added to them. Afterwards the session is
+    measured, because it may be too large again. The caller holds the lock of the session's row, so
+    no run can install its outcome meanwhile; a run that is at work finds a changed context when it
+    wants to install.
     """
     session_id, first_seq = session.pk, min(seqs)
-    has_lost_lines = ledger_history.forget_messages(session_id, seqs)
+    has_lost_text = get_memory().forget_messages(session_id, seqs)
     covering_runs = _select_covering_runs(session_id, first_seq)
     stateless_runs = covering_runs.filter(status=CompactionRun.Status.APPLIED, state_after={})
     if stateless_runs.exclude(summary_after=FORGOTTEN_TEXT).exists():
@@ -37,9 +35,10 @@ def forget_messages(session: Session, seqs: Collection[int]) -> None:
     covering_runs.filter(summary_after__isnull=False).update(summary_after=FORGOTTEN_TEXT)
     covering_runs.update(edits=[], state_after={})
     _forget_words(session_id)
-    leaves.forget_leaves(session_id, seqs)
-    if has_lost_lines or ledger_store.has_lines(session_id):
-        ledger_changes.publish_ledger(session_id)
+    if has_lost_text:
+        state.publish_state(session_id)
+    else:
+        state.publish_memory(session_id)
     # Measuring opens transactions of its own and may request a run, so it waits for the commit. It
     # is robust: a deletion must not fail because the session could not be measured.
     transaction.on_commit(
@@ -57,30 +56,28 @@ def revert_derived_state(session_id: UUID, seqs: Collection[int]) -> None:
 
 
 def supersede_messages(session: Session, seqs: Collection[int]) -> None:
-    """Remove what was made from superseded messages, and bring back their lines of the ledger.
+    """Remove what was made from superseded messages, and bring back what others said.
 
     The caller holds the lock of the session's row.
     """
     if not seqs:
         return
-    ledger_history.withdraw_messages(session.pk, seqs)
+    get_memory().withdraw_messages(session.pk, seqs)
     revert_derived_state(session.pk, seqs)
-    # An earlier context may be in force now, with the ledger as it was then.
-    if ledger_store.has_lines(session.pk):
-        ledger_changes.publish_ledger(session.pk)
+    # An earlier context may be in force now, with what was remembered then.
+    state.publish_memory(session.pk)
 
 
 def copy_state_to_fork(session: Session, source: Session, *, last_seq: int) -> None:
-    """Copy structured state, memory, ledger and leaves to a fork, up to the message `last_seq`."""
-    leaves.copy_leaves(source.pk, target_id=session.pk)
-    has_lines = ledger_history.copy_lines(source.pk, target_id=session.pk, last_seq=last_seq)
+    """Copy structured state and memory to a fork, up to the message `last_seq`."""
+    has_text = get_memory().copy_to_fork(source.pk, target_id=session.pk, last_seq=last_seq)
     state.copy_structured_state(
         source.pk,
         target_id=session.pk,
         runs_to_revert=_select_stateful_runs(source.pk, last_seq + 1),
     )
-    if has_lines:
-        ledger_changes.publish_ledger(session.pk)
+    if has_text:
+        state.publish_state(session.pk)
 
 
 def _forget_words(session_id: UUID) -> None:

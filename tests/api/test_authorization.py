@@ -28,8 +28,8 @@ from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
 from chatcore.models import Attachment, Import, McpServer, Message, Session, Turn
 from chatcore.projects.changes import add_file, create_project
 from chatcore.providers.base import Request
-from compaction.ledger.rule_tables import StandingRule
-from compaction.models import CompactionRun, LedgerLine, ModelCall, WorkingState
+from compaction.memory.models import LedgerLine, StandingRule
+from compaction.models import CompactionRun, ModelCall, WorkingState
 from compaction.summaries.call_table import pack_text
 from tests.support.route_matrix import (
     CALL,

@@ -31,14 +31,8 @@ from chatcore.models import (
     ToolApproval,
     Turn,
 )
-from compaction.models import (
-    CompactionPolicy,
-    CompactionRun,
-    LedgerLine,
-    SessionState,
-    SummaryLeaf,
-    WorkingState,
-)
+from compaction.memory.models import LedgerLine, SummaryLeaf
+from compaction.models import CompactionPolicy, CompactionRun, SessionState, WorkingState
 from models_registry.models import AiModel, Provider
 from tests.support.many_rows import UUID_OF, fill_table
 

@@ -11,13 +11,8 @@ from django.urls import reverse
 from chatcore.contrib.audit.models import AuditEntry
 from chatcore.models import ContextRevision, Session
 from compaction.admin.policy_form import PolicyForm
-from compaction.models import (
-    CompactionPolicy,
-    CompactionRun,
-    LedgerLine,
-    ModelCall,
-    SessionState,
-)
+from compaction.memory.models import LedgerLine
+from compaction.models import CompactionPolicy, CompactionRun, ModelCall, SessionState
 from compaction.runs import engine
 from tests.support.admin_forms import read_form
 from tests.support.compaction_sessions import SUMMARY, fill_session, say

@@ -19,7 +19,8 @@ from chatcore.search.tables import INDEXES
 from chatcore.sessions import discarding
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.base import BuiltInTool
-from compaction.models import CompactionRun, LedgerLine, SummaryLeaf
+from compaction.memory.models import LedgerLine, SummaryLeaf
+from compaction.models import CompactionRun
 from tests.support.compaction_sessions import summarize_or_chat
 from tests.support.database import read_file
 from tests.support.scripted_model import ScriptedModel, make_tool_call

@@ -37,14 +37,8 @@ from chatcore.models import (
     Turn,
 )
 from chatcore.sessions.user_erasure import erase_user
-from compaction.models import (
-    CompactionRun,
-    LedgerLine,
-    ModelCall,
-    StandingRule,
-    SummaryLeaf,
-    WorkingState,
-)
+from compaction.memory.models import LedgerLine, StandingRule, SummaryLeaf
+from compaction.models import CompactionRun, ModelCall, WorkingState
 from tests.support.database import read_file
 
 pytestmark = pytest.mark.django_db(transaction=True)

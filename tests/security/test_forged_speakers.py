@@ -10,16 +10,16 @@ from chatcore.context import recalled
 from chatcore.context.recalled import RecalledPassage
 from chatcore.models import Message, Session
 from compaction.core.groups.summaries import StateKnobs
-from compaction.core.ledger.lines import LedgerLine
-from compaction.core.ledger.rendering import render_ledger
 from compaction.core.presets import PRESETS
 from compaction.core.state import SECTIONS, StructuredState, number_sections, render_state
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
+from compaction.memory.core.ledger.lines import LedgerLine
+from compaction.memory.core.ledger.rendering import render_ledger
+from compaction.memory.verification import parse_sources
 from compaction.runs import engine
 from compaction.summaries import headers
 from compaction.summaries.chunks import take_chunk
 from compaction.summaries.source import render_lines
-from compaction.summaries.verification import parse_sources
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import list_summary_calls
 from tests.support.forgeries import FORGERIES, disarm, list_headers, list_tags

@@ -19,9 +19,9 @@ BOUNDED = {
     "chatcore/providers/overflow.py:_TOO_LARGE_FOR_RATE": "400 characters of a refusal",
     "chatcore/providers/refusal_bodies.py:_TITLE": "200 characters of a tag",
     "chatcore/tools/page_text.py:_META_CHARSET": "the first 2,048 bytes of a page",
-    "compaction/core/ledger/recognition.py:_FEELING": "a sentence of at most 400 characters",
-    "compaction/core/ledger/sentences.py:_WORD_BEFORE": "the 30 characters before a mark",
-    "compaction/core/ledger/values.py:_ORDINARY": "only matched with a whole value",
+    "compaction/memory/core/ledger/recognition.py:_FEELING": "a sentence of at most 400 characters",
+    "compaction/memory/core/ledger/sentences.py:_WORD_BEFORE": "the 30 characters before a mark",
+    "compaction/memory/core/ledger/values.py:_ORDINARY": "only matched with a whole value",
     "models_registry/reasoning.py:_SNAPSHOT": "a model's name of 128 characters, at one place",
     "compaction/summaries/validation.py:_PLACEHOLDER": "80 characters before a word of a summary",
 }

@@ -22,7 +22,8 @@ from chatcore.contrib.audit.models import AuditEntry
 from chatcore.contrib.invitations.models import Invitation
 from chatcore.databases.moved_tables import give_rights
 from chatcore.models import Message, Session, Turn
-from compaction.models import CompactionRun, LedgerLine
+from compaction.memory.models import LedgerLine
+from compaction.models import CompactionRun
 
 pytestmark = pytest.mark.django_db
 SECRET = "the well is under the old oak"

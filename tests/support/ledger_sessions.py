@@ -5,7 +5,8 @@ import json
 import pytest
 
 from chatcore.models import Session
-from compaction.models import CompactionPolicy, CompactionRun, LedgerLine
+from compaction.memory.models import LedgerLine
+from compaction.models import CompactionPolicy, CompactionRun
 from compaction.runs import engine
 from tests.support.compaction_sessions import list_chat_calls, say, summarize_or_chat
 from tests.support.scripted_model import ScriptedModel

@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from compaction.core.verify.sources import Role
+from compaction.memory.core.verify.sources import Role
 
 NAMES = ["Ada", "Tobias", "Miriam", "Oskar", "Leonie", "Quentin", "Yusuf", "Greta", "Ines", "Pavel"]
 CITIES = ["Lisbon", "Porto", "Bergen", "Graz", "Turin", "Ghent", "Malmö", "Kraków"]

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from compaction.core.verify.sources import Role
+from compaction.memory.core.verify.sources import Role
 from tests.support.summary_facts import NAMES, Fact, list_facts
 
 

@@ -6,8 +6,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from chatcore.models import Session
-from compaction.ledger.rule_tables import StandingRule
-from compaction.models import LedgerLine
+from compaction.memory.models import LedgerLine, StandingRule
 from tests.support.browsing import store_exchange
 from tests.support.events import append_events
 from tests.support.page_compactions import fill_long, run_in_background

@@ -11,7 +11,7 @@ from typing import Protocol
 from compaction.core.budget import Budget
 from compaction.core.counting import TokenCounter, build_counter
 from compaction.core.estimate import Measurement, estimate_transcript
-from compaction.core.leaves.leaf import Leaf
+from compaction.core.leaf import Leaf
 from compaction.core.policy import Policy
 from compaction.core.protection import PassLimits, Protection
 from compaction.core.state import StructuredState

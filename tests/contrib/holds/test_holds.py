@@ -20,7 +20,7 @@ from chatcore.models import Attachment, Import, Project, Session
 from chatcore.transfer.import_jobs import prune_imports
 from chatcore.transfer.user_export import write_user_export
 from chatcore.web.titles.writing import store_title
-from compaction.models import LedgerLine, StandingRule
+from compaction.memory.models import LedgerLine, StandingRule
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WORDS = "The well is under the old oak."

@@ -41,13 +41,15 @@ export class ContextPanel {
       ]);
       this.#render(request, context);
       this.#renderRuns(runs.results);
-      this.ledger ??= import("./ledger.js").then(
-        ({ Ledger }) => new Ledger(this.chat, this.dialog),
-      );
-      await (await this.ledger).refresh(context.policy);
+      if (this.#find(".ledger")) await this.#refreshLedger(context.policy);
     } catch (problem) {
       this.#find(".panel-facts").textContent = getText("failed", { why: problem.message });
     }
+  }
+
+  async #refreshLedger(policy) {
+    this.ledger ??= import("./ledger.js").then(({ Ledger }) => new Ledger(this.chat, this.dialog));
+    await (await this.ledger).refresh(policy);
   }
 
   #render(request, context) {

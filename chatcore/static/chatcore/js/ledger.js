@@ -2,7 +2,7 @@
 
 import { callApi } from "./api.js";
 import { formatCount } from "./formats.js";
-import { getText, textKey } from "./texts.js";
+import { getText } from "./texts.js";
 
 const PAGE_LIMIT = 100;
 
@@ -97,7 +97,9 @@ export class Ledger {
       rule: line.rule ?? "",
       path: line.isOnlyRule ? `rules/${line.rule}` : `${this.#path}/${line.id}`,
     });
-    item.querySelector(".ledger-kind").textContent = getText(textKey("ledger", line.kind));
+    item.querySelector(".ledger-kind").textContent = this.#find(
+      `.ledger-form [value="${line.kind}"]`,
+    ).textContent;
     item.querySelector(".ledger-text").textContent = line.text;
     const link = item.querySelector(".sent-seq");
     link.hidden = !line.message;

@@ -21,7 +21,8 @@ export class SummaryCard {
     this.#showFacts();
     this.#setUpTabs();
     if (current) this.#setUpActions();
-    if (current && this.summary) this.missing = new MissingLines(this);
+    if (current && this.summary && this.#find(".card-missing"))
+      this.missing = new MissingLines(this);
   }
 
   #find(selector) {

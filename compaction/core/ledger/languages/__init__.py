@@ -1,7 +1,0 @@
-"""The languages of recognition: each is one table of words and patterns."""
-
-from compaction.core.ledger.languages.base import Language
-from compaction.core.ledger.languages.english.words import ENGLISH
-from compaction.core.ledger.languages.german.words import GERMAN
-
-LANGUAGES: tuple[Language, ...] = (ENGLISH, GERMAN)

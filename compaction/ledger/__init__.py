@@ -1,4 +1,0 @@
-"""The ledger of a session: read from its messages, stored by line, changed by people, and sent.
-
-What a line is, and how one is recognized, is in `compaction/core/ledger/`.
-"""

@@ -1,0 +1,1 @@
+"""Memory: words that are kept, checks of what summaries say, and spans summarized once."""

@@ -1,0 +1,1 @@
+"""What memory knows of texts: pure, without Django, clock and I/O."""

@@ -1,0 +1,298 @@
+"""Compose the summary that the model sees of its leaves: whole, or by rank where room is short.
+
+Nothing is worded anew. A leaf stands whole or loses sentences, and what remains keeps its order:
+
+1. Each leaf has one sentence at least, under the numbers of its messages: the outline. Where even
+   that is too long, the oldest leaves that follow each other share a heading.
+2. The newest leaf stands whole, and so do those that the newest messages touch, because both speak
+   of the same; all of them in half of the room.
+3. The rest of the room goes to the sentences of the highest rank.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+from compaction.core.leaf import Leaf
+from compaction.memory.core.leaves.ranking import Ranking, rank_sentences
+from compaction.memory.core.leaves.sentences import LeafSentence, join_sentences, split_leaf
+
+CountTokens = Callable[[str], int]
+
+OUTLINE_TOKENS = 32  # of a heading with one sentence
+OUTLINE_SHARE = 2  # the outline may take half of the room
+WHOLE_SHARE = 2  # leaves that stand whole may take half of it
+TOUCH_RATIO = 0.3  # of what the newest messages speak of, in a leaf that they touch
+HEADING_TOKENS = 10  # of the numbers of messages
+TOUCH_SHARE = 4  # of the headings, a quarter at most is for leaves that they touch
+MAX_LEAVES = 200  # more of them are folded, so that composing does not grow with the history
+MAX_ATTEMPTS = 4
+
+
+@dataclass(slots=True)
+class _Section:
+    """The sentences under one heading, and which of them are selected.
+
+    `costs` are the tokens of each sentence, `heading_costs` those of the lines that they stand
+    under. `touch` says how much of what the newest messages speak of stands in it, from 0 to 1.
+    """
+
+    first_seq: int
+    last_seq: int
+    sentences: list[LeafSentence]
+    ranks: list[float]
+    costs: list[int]
+    heading_costs: dict[str, int]
+    touch: float = 0.0
+    selection: set[int] = field(default_factory=set)
+    used_headings: set[str] = field(default_factory=set)
+
+    def join(self, other: "_Section") -> "_Section":
+        """Return one section of two that follow each other."""
+        return _Section(
+            self.first_seq,
+            other.last_seq,
+            [*self.sentences, *other.sentences],
+            [*self.ranks, *other.ranks],
+            [*self.costs, *other.costs],
+            self.heading_costs | other.heading_costs,
+            max(self.touch, other.touch),
+        )
+
+    def clear(self) -> None:
+        """Select nothing."""
+        self.selection.clear()
+        self.used_headings.clear()
+
+    def measure(self, indexes: Iterable[int]) -> int:
+        """Return the tokens that these sentences add, with the headings that they need."""
+        new_headings = {self.sentences[index].heading for index in indexes} - self.used_headings
+        tokens = sum(self.costs[index] for index in indexes)
+        tokens += sum(self.heading_costs[heading] for heading in new_headings)
+        return tokens if self.selection else tokens + HEADING_TOKENS
+
+    def select(self, indexes: Iterable[int]) -> None:
+        """Select these sentences."""
+        self.selection.update(indexes)
+        self.used_headings.update(self.sentences[index].heading for index in indexes)
+
+    def render(self) -> str:
+        """Return the selected sentences under their heading."""
+        selection = [self.sentences[index] for index in sorted(self.selection)]
+        is_whole = len(selection) == len(self.sentences)
+        heading = build_heading(self.first_seq, self.last_seq, is_whole=is_whole)
+        return _put_under(heading, join_sentences(selection))
+
+
+class _Selector:
+    """Selects sentences as long as there is room, in tokens."""
+
+    def __init__(self, room: int) -> None:
+        self.free_tokens = room
+
+    def select(self, section: _Section, indexes: Iterable[int]) -> int:
+        """Select these sentences if all of them fit. Return the tokens that they take, or 0."""
+        new_indexes = [index for index in indexes if index not in section.selection]
+        tokens = section.measure(new_indexes) if new_indexes else 0
+        if tokens > self.free_tokens:
+            return 0
+        section.select(new_indexes)
+        self.free_tokens -= tokens
+        return tokens
+
+
+def build_heading(first_seq: int, last_seq: int, *, is_whole: bool = True) -> str:
+    """Return the numbers of the messages that a section summarizes."""
+    numbers = f"Message {first_seq}"
+    if last_seq != first_seq:
+        numbers = f"Messages {first_seq}–{last_seq}"
+    return f"{numbers}:" if is_whole else f"{numbers} (in part):"
+
+
+def compose_summary(
+    leaves: Sequence[Leaf],
+    *,
+    room: int,
+    limit: int,
+    count_tokens: CountTokens,
+    newest_text: str = "",
+) -> str:
+    """Return the summary that leaves make together, the oldest first.
+
+    It takes at most `room` tokens. A text that a person wrote stands first and whole if it fits
+    into the room alone; then the leaves have half of the room at least, but all together never
+    takes more than `limit` tokens. `newest_text` is what the newest messages say.
+    """
+    text_leaf = leaves[0] if leaves and leaves[0].kind == "text" else None
+    span_leaves = leaves[1:] if text_leaf else leaves
+    text = ""
+    leaf_room = min(room, limit)
+    if text_leaf:
+        text = shorten_by_rank(text_leaf.text, leaf_room, count_tokens, newest_text)
+        text_tokens = count_tokens(text) + 1
+        leaf_room = min(max(room - text_tokens, room // 2), limit - text_tokens)
+    if not span_leaves or leaf_room <= 0:
+        return text
+    leaf_text = _compose_leaves(span_leaves, leaf_room, count_tokens, newest_text)
+    return "\n\n".join(part for part in (text, leaf_text) if part)
+
+
+def fold_oldest_leaves(leaves: Sequence[Leaf], count_tokens: CountTokens) -> tuple[Leaf, ...]:
+    """Return the leaves; where there are too many, each two of the older half are one digest.
+
+    A digest has the best sentences of the two, and the length of the longer one.
+    """
+    if len(leaves) <= MAX_LEAVES:
+        return tuple(leaves)
+    start = 1 if leaves[0].kind == "text" else 0
+    end = start + (len(leaves) - start) // 2 // 2 * 2
+    digests = [
+        _build_digest(older, newer, count_tokens)
+        for older, newer in zip(leaves[start:end:2], leaves[start + 1 : end : 2], strict=True)
+    ]
+    return (*leaves[:start], *digests, *leaves[end:])
+
+
+def _build_digest(older: Leaf, newer: Leaf, count_tokens: CountTokens) -> Leaf:
+    room = max(count_tokens(older.text), count_tokens(newer.text))
+    text = shorten_by_rank(f"{older.text}\n{newer.text}", room, count_tokens)
+    return Leaf(first_seq=older.first_seq, last_seq=newer.last_seq, text=text, kind="digest")
+
+
+def _compose_leaves(
+    leaves: Sequence[Leaf], room: int, count_tokens: CountTokens, newest_text: str
+) -> str:
+    whole_text = "\n\n".join(
+        _put_under(build_heading(leaf.first_seq, leaf.last_seq), leaf.text.strip())
+        for leaf in leaves
+    )
+    if count_tokens(whole_text) <= room:
+        return whole_text
+    sections = _join_oldest(_build_sections(leaves, count_tokens, newest_text), room)
+    return _fill_room(sections, room, count_tokens) or _cut_text(
+        leaves[-1].text.strip(), room, count_tokens
+    )
+
+
+def _build_sections(
+    leaves: Sequence[Leaf], count_tokens: CountTokens, newest_text: str
+) -> list[_Section]:
+    ranking = Ranking((leaf.text for leaf in leaves), newest_text)
+    return [
+        _build_section(leaf, ranking, count_tokens, recency=position / len(leaves))
+        for position, leaf in enumerate(leaves, start=1)
+    ]
+
+
+def _build_section(
+    leaf: Leaf, ranking: Ranking, count_tokens: CountTokens, *, recency: float
+) -> _Section:
+    sentences = split_leaf(leaf.text)
+    texts = [sentence.text for sentence in sentences]
+    headings = {sentence.heading for sentence in sentences}
+    return _Section(
+        leaf.first_seq,
+        leaf.last_seq,
+        sentences,
+        ranks=rank_sentences(texts, ranking, recency=recency),
+        costs=[count_tokens(text) + 1 for text in texts],
+        heading_costs={heading: count_tokens(heading) + 1 for heading in headings} | {"": 0},
+        touch=ranking.measure_touch(leaf.text),
+    )
+
+
+def _join_oldest(sections: list[_Section], room: int) -> list[_Section]:
+    """Return about as many sections as the outline has room for.
+
+    The newest ones stay by themselves, and so do those that the newest messages touch.
+    """
+    max_count = max(1, room // OUTLINE_SHARE // OUTLINE_TOKENS)
+    if len(sections) <= max_count:
+        return sections
+    single_count = max_count // 2
+    older_sections = sections[: len(sections) - single_count]
+    touched_sections = _order_by_touch(older_sections)[: max_count // TOUCH_SHARE]
+    group_size = -(-len(older_sections) // (max_count - single_count))
+    groups: list[list[_Section]] = [[]]
+    for section in older_sections:
+        is_touched = any(section is touched_section for touched_section in touched_sections)
+        if is_touched or len(groups[-1]) == group_size:
+            groups.append([])
+        groups[-1].append(section)
+        if is_touched:
+            groups.append([])
+    joined_sections = [reduce(_Section.join, group) for group in groups if group]
+    return [*joined_sections, *sections[len(older_sections) :]]
+
+
+def _fill_room(sections: list[_Section], room: int, count_tokens: CountTokens) -> str:
+    """Return the sections with the sentences that fit. Empty if not a single one does."""
+    target = room
+    for _ in range(MAX_ATTEMPTS):
+        _select_sentences(sections, target)
+        text = "\n\n".join(section.render() for section in sections if section.selection)
+        # Counts of parts are rounded, so that the whole may be larger than their sum.
+        excess = count_tokens(text) - room if text else 0
+        if excess <= 0:
+            return text
+        target -= excess + 1
+    return ""
+
+
+def _select_sentences(sections: list[_Section], room: int) -> None:
+    selector = _Selector(room)
+    for section in sections:
+        section.clear()
+    for section in reversed(sections):
+        if section.ranks:
+            selector.select(section, [section.ranks.index(max(section.ranks))])
+    whole_room = room // WHOLE_SHARE
+    for section in [sections[-1], *_order_by_touch(sections[:-1])]:
+        indexes = range(len(section.sentences))
+        if section.measure(set(indexes) - section.selection) <= whole_room:
+            whole_room -= selector.select(section, indexes)
+    candidates = [
+        (rank, position, index)
+        for position, section in enumerate(sections)
+        for index, rank in enumerate(section.ranks)
+    ]
+    for _, position, index in sorted(candidates, reverse=True):
+        selector.select(sections[position], [index])
+
+
+def _order_by_touch(sections: Iterable[_Section]) -> list[_Section]:
+    """Return the sections that the newest messages touch; those that they touch most are first."""
+    touched_sections = [section for section in sections if section.touch >= TOUCH_RATIO]
+    return sorted(touched_sections, key=lambda section: (-section.touch, -section.last_seq))
+
+
+def shorten_by_rank(text: str, room: int, count_tokens: CountTokens, newest_text: str = "") -> str:
+    """Return a text, without the sentences of the lowest rank where it does not fit."""
+    if count_tokens(text) <= room:
+        return text
+    ranking = Ranking([sentence.text for sentence in split_leaf(text)], newest_text)
+    leaf = Leaf(first_seq=0, last_seq=0, text=text)
+    section = _build_section(leaf, ranking, count_tokens, recency=1)
+    target = room
+    for _ in range(MAX_ATTEMPTS):
+        _select_sentences([section], target)
+        shorter_text = join_sentences(
+            [section.sentences[index] for index in sorted(section.selection)]
+        )
+        excess = count_tokens(shorter_text) - room
+        if shorter_text and excess <= 0:
+            return shorter_text
+        target -= max(1, excess + 1)
+    return _cut_text(text, room, count_tokens)
+
+
+def _cut_text(text: str, room: int, count_tokens: CountTokens) -> str:
+    """Return the beginning of a text that fits; one character at least."""
+    while len(text) > 1 and count_tokens(text) > room:
+        text = text[: max(1, len(text) * 4 // 5)]
+    return text
+
+
+def _put_under(heading: str, text: str) -> str:
+    separator = "\n" if "\n" in text else " "
+    return f"{heading}{separator}{text}"

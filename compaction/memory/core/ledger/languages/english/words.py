@@ -1,0 +1,197 @@
+"""English: the words by which sentences, rules and values are told apart."""
+
+from compaction.memory.core.ledger.languages.base import Language
+from compaction.memory.core.ledger.languages.english.fragments import LANGUAGE_NAMES
+from compaction.memory.core.ledger.languages.english.orders import ORDER_CUES
+from compaction.memory.core.ledger.languages.english.rules import RULE_CUES
+from compaction.memory.core.ledger.languages.english.statements import (
+    COMMITMENT_CUES,
+    DECISION_CUES,
+    PREFERENCE_CUES,
+)
+
+ENGLISH = Language(
+    code="en",
+    starters=frozenset(
+        """
+        please and but so also then just or ok okay btw oh well that because again now first
+        second finally however importantly important note seriously really actually hey hi
+        listen look remember anyway though too generally plus yes no thanks sure right
+        otherwise reminder
+        """.split()  # noqa: SIM905
+    ),
+    cues={
+        "rule": (RULE_CUES, ORDER_CUES),
+        "preference": (PREFERENCE_CUES,),
+        "decision": (DECISION_CUES,),
+        "commitment": (COMMITMENT_CUES,),
+    },
+    requests=(
+        r"\b(?:can|could|would|will) you (?:please |kindly |also |just )*(?:always|never|only|stop"
+        r"|avoid|refrain|keep|make sure|remember|remind|not|call me|answer|reply|respond|stick"
+        r"|from now on|use|write|speak)\b|\b(?:from now on|going forward)\b|\blet's\b"
+        r"|\bwould you mind (?:not|always|keeping|using)\b"
+    ),
+    reports=(
+        r"\b(?:he|she|they|someone|somebody|people|everyone|the (?:article|book|post|docs?|paper"
+        r"|author|sign|email|text|documentation|film|movie|song|comment|reviewer|guy|man|woman"
+        r"|speaker|teacher)|my (?:teacher|grandmother|grandfather|grandma|grandpa|mother|father"
+        r"|mom|dad|friend|ex)|some \w+|many \w+|critics|experts|historians|legend|it) "
+        r"(?:\w+ )?(?:said|says|say|told|tell|tells|wrote|writes|claims?|claimed|thinks?|thought"
+        r"|believes?|believed|argues?|argued|keeps? saying|used to say|advised|warned|recommends?"
+        r"|suggests?|suggested|insisted|has it)\b|\bi (?:once |recently )?(?:read|heard|saw"
+        r"|was told)\b"
+        r"|\b(?:maybe|perhaps) (?:you|i|we|it)\b|^why\b"
+    ),
+    list_titles=(
+        r"\b(?:rules?|guidelines?|requirements?|constraints?|conventions?|instructions?"
+        r"|preferences?|ground rules|house rules|dos and don'ts|don'ts?|follow these|principles"
+        r"|keep in mind|remember|please note|from now on|must-haves?|restrictions?|standards?"
+        r"|policies|no-gos?)\b"
+    ),
+    foreign_titles=(
+        r"\b(?:wrote|writes|said|says|forwarded message|original message|here(?:'s| is| are) "
+        r"(?:the|an|a|my|this|what|some) (?:\w+ ){0,4}(?:e-?mail|mail|article|text|message|review"
+        r"|transcript|post|story|letter|poem|lyrics|excerpt|passage|paragraph|snippet|quote|essay"
+        r"|draft|log|output|error|code|script|function|file|readme|document|contract|recipe)s?"
+        r"|(?:summari[sz]e|translate|proofread|rewrite|correct|improve|edit|analy[sz]e|explain"
+        r"|review|shorten|paraphrase) (?:this|the following|these|the)\b[^:]{0,60}"
+        r"|the following (?:\w+ ){0,2}(?:e-?mail|article|text|message|letter|passage|story))"
+    ),
+    abbreviations=frozenset(
+        """
+        e.g i.e eg ie etc vs mr mrs ms dr prof st no nos vol fig figs approx inc ltd corp co jr sr
+        dept est ext ca cf al a.m p.m am pm u.s u.k u.n ph.d b.sc m.sc rev gen gov sen rep hon sgt
+        capt lt col ave blvd rd apt jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed
+        thu fri sat sun tel min max incl excl p pp para art sec ch ed eds op resp
+        """.split()  # noqa: SIM905
+    ),
+    months=(
+        r"january|february|march|april|may|june|july|august|september|october|november|december"
+        r"|jan|feb|mar|apr|jun|jul|aug|sept|sep|oct|nov|dec"
+    ),
+    weekdays=(
+        r"(?:next |this |on |by |every )?(?:monday|tuesday|wednesday|thursday|friday|saturday"
+        r"|sunday)s?|tomorrow|tonight|next (?:week|month|year|quarter)|end of (?:the )?(?:week"
+        r"|month|year|quarter)"
+    ),
+    units=(
+        r"percent|years?|yrs?|months?|weeks?|days?|hours?|hrs?|minutes?|mins?|seconds?|secs?"
+        r"|miles?|feet|foot|inch(?:es)?|yards?|pounds?|lbs?|ounces?|oz|gallons?|cups?|tbsp|tsp"
+        r"|tablespoons?|teaspoons?|people|persons?|guests?|seats?|users?|employees?|requests?"
+        r"|tokens?|characters?|words?|lines?|rows?|columns?|pages?|items?|units?|pieces?|nights?"
+        r"|retries|workers?|nodes?|replicas?|cores?|threads?|instances?|bytes?|pixels?|points?"
+        r"|degrees?|times|square (?:feet|meters|metres)|acres?|liters?|litres?|meters?|metres?"
+        r"|kilometers?|kilometres?|kilos?|grams?|servings?|tickets?|floors?|bedrooms?|rooms?"
+    ),
+    relations=frozenset(
+        """
+        sister-in-law brother-in-law mother-in-law father-in-law stepmother stepfather stepsister
+        stepbrother stepson stepdaughter sister brother mother father mom mum dad wife husband
+        partner son daughter boss manager colleague coworker co-worker friend neighbor neighbour
+        client customer landlord landlady doctor dentist lawyer attorney accountant dog cat horse
+        teacher coach assistant cousin aunt uncle nephew niece grandmother grandfather grandma
+        grandpa project company team startup employer vendor supplier contact hotel boat ship band
+        school roommate flatmate fiancé fiancée fiance fiancee girlfriend boyfriend kid baby puppy
+        kitten cto ceo cfo intern lead director supervisor advisor therapist nanny babysitter
+        contractor designer developer engineer editor agent mechanic vet owner tenant secretary
+        professor mentor brand app product server cluster database parrot rabbit gardener plumber
+        electrician architect cardiologist surgeon nurse pediatrician physiotherapist grandson
+        granddaughter godmother godfather ex
+        """.split()  # noqa: SIM905
+    ),
+    events=frozenset(
+        """
+        deadline due meeting appointment call flight demo launch release review interview exam
+        delivery party wedding surgery presentation workshop trip check-in checkin go-live kickoff
+        audit birthday anniversary conference session rehearsal hearing inspection move-in pickup
+        train freeze cutoff submission
+        """.split()  # noqa: SIM905
+    ),
+    possessives=r"my|our|his|her|their|the",
+    glue_words=frozenset(
+        """
+        the a an of for in at on from to with by within per and this that these those my our your
+        its their his her
+        """.split()  # noqa: SIM905
+    ),
+    break_words=frozenset(
+        """
+        i you he she it we they me him us them who which what where when why how if so as than
+        is are was were be been being am isn't aren't wasn't weren't do does did done don't doesn't
+        didn't have has had having hasn't haven't can could will would shall should must may might
+        won't can't cannot couldn't wouldn't shouldn't mustn't i'm i've i'll i'd you're you've we're
+        we've we'll it's that's there's they're he's she's here's let's lets there here or but not
+        no never always only just also too very now then today yesterday currently new current
+        final updated correct correctly actual actually real really exact exactly about around
+        roughly approximately nearly almost over under more most less least up down out off into
+        onto until till before after since during because while though although however anyway
+        please thanks thank sorry ok okay yes well oh btw still already again once maybe perhaps
+        probably instead both either neither each every all any some other another such same own
+        set changed change changes moved move moves becomes become became make makes made use uses
+        used using runs run running listens listen listening comes come came costs cost amounts
+        equals equal gets get got goes go went going needs need needed wants want wanted says say
+        said told tell tells know knows knew think thinks thought decided agreed takes take took
+        put puts keep keeps kept stays stay remains remain gave give gives given called call named
+        name starts start started ends end ended scheduled planned booked book due lives live lived
+        born works work worked paid pay pays charged bought sold ordered found see look looks
+        noted note remember forget reads lies sits stands weighs measures lasts remind wrote
+        mentioned like right quick quickly side by way fyi let switch switched use raise raised
+        lower lowered increase increased decrease decreased reduce reduced bump bumped adjust
+        adjusted fixed confirmed confirm turned turn
+        """.split()  # noqa: SIM905
+    ),
+    marker_words=frozenset(
+        """
+        never always ever from now on must mustn't not don't dont do no only please should shouldn't
+        shall may can can't cannot again make sure remember keep mind rule rules going forward
+        whenever every time times strictly absolutely important under any circumstances please
+        allowed forbidden prohibited want wants prefer preferred preference rather i i'd you we
+        the a an of for in at on to with by my our your is are be this that it its
+        i'm i've i'll we'll will would let's let decided decide decision have has had go went
+        actually instead longer okay ok fine and but so also then just all until after
+        henceforth today onwards here rest conversation chat
+        """.split()  # noqa: SIM905
+    ),
+    negations=frozenset(
+        """
+        not no never don't dont doesn't didn't isn't aren't wasn't weren't won't can't cannot
+        hasn't haven't hadn't couldn't wouldn't nobody nothing none neither nowhere
+        """.split()  # noqa: SIM905
+    ),
+    feelings=(
+        r"\bi(?:'m| am| was|'ve| have| had| do| did| could| can| would| will)?(?: \w+)?(?: not|n't"
+        r"| never| no)(?: \w+)? (?:know|think|remember|sure|mind|worry|care|understand|want"
+        r"|like|feel"
+        r"|see|get|find|believe|hear|expect|wait|help|say|complain|sleep|idea|clue|time"
+        r"|certain|been"
+        r"|able|in|very|too|so|good|really|imagine|decide|figure|tell|seen|heard|had|thought|liked"
+        r"|knew|forget|stop)\b|\b(?:not|isn't|wasn't|doesn't|won't|no|nothing"
+        r"|never) (?:\w+ )?(?:sure"
+        r"|bad|really|much|matter|too|so|very|idea|problem|worries|thanks|doubt|rush|hurry"
+        r"|help|work"
+        r"|works|worked|working|easy|great|good|nice|fun|important|mind|wonder|urgent|fair"
+        r"|clear|make"
+        r"|only|just|always|new|wrong|better|worse|to complain|end|ends|stop|stops|seem|happen"
+        r"|rains)"
+        r"\b|^(?:no|not|never|nope)\b[^,]*$|\b(?:can't|cannot|couldn't) (?:wait|believe|stand"
+        r"|decide"
+        r"|complain|help|find|sleep|imagine|remember|say)\b|\bwhy\b|\b(?:don't|didn't) (?:you"
+        r"|they)\b"
+        r"|^(?:it|that|this|there)(?:'s| is| was)? (?:\w+ )?(?:not|no|never)\b|^(?:he|she) "
+    ),
+    topics={
+        "language of answers": (
+            rf"\b(?:answer|answers|reply|replies|respond|responses?|write|speak|talk|communicate"
+            rf"|switch to|continue|please)\b.{{0,40}}\b(?:{LANGUAGE_NAMES})\b"
+        ),
+        "form of address": r"\b(?:call me|address me|refer to me)\b",
+        "length of answers": (
+            r"\b(?:answers?|replies|reply|responses?)\b.{0,40}\b(?:short|brief|concise|long"
+            r"|detailed"
+            r"|longer|shorter|length)\b"
+        ),
+        "units of measure": r"\b(?:metric|imperial|celsius|fahrenheit)\b",
+        "spelling": r"\b(?:british|american|us|uk) (?:english|spelling)\b",
+    },
+)

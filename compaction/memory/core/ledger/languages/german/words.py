@@ -1,0 +1,175 @@
+"""German: the words by which sentences, rules and values are told apart."""
+
+from compaction.memory.core.ledger.languages.base import Language
+from compaction.memory.core.ledger.languages.german.fragments import LANGUAGE_NAMES
+from compaction.memory.core.ledger.languages.german.orders import ORDER_CUES
+from compaction.memory.core.ledger.languages.german.rules import RULE_CUES
+from compaction.memory.core.ledger.languages.german.statements import (
+    COMMITMENT_CUES,
+    DECISION_CUES,
+    PREFERENCE_CUES,
+)
+
+GERMAN = Language(
+    code="de",
+    starters=frozenset(
+        """
+        bitte und aber also auch dann oder ok okay übrigens ach achso so denn weil jetzt
+        nochmal erstens zweitens wichtig außerdem wirklich hey hallo generell allgemein
+        nein danke klar sonst ansonsten nebenbei achtung ps grundsätzlich zudem
+        dabei deshalb daher darum apropos künftig
+        """.split()  # noqa: SIM905
+    ),
+    cues={
+        "rule": (RULE_CUES, ORDER_CUES),
+        "preference": (PREFERENCE_CUES,),
+        "decision": (DECISION_CUES,),
+        "commitment": (COMMITMENT_CUES,),
+    },
+    requests=(
+        r"\b(?:kannst|könntest|würdest|magst) du (?:[\w-]+ ){0,3}(?:bitte |immer|nie|nur|ab jetzt"
+        r"|ab sofort|künftig|in zukunft|mich |nicht mehr|auf (?:deutsch|englisch))|\bab (?:jetzt"
+        r"|sofort)\b"
+    ),
+    reports=(
+        r"\b(?:er|sie|jemand|man|leute|manche|viele|alle|der (?:artikel|autor|lehrer|film|typ"
+        r"|beitrag)|das (?:buch|lied)|die (?:doku|zeitung|anleitung|lehrerin)|(?:mein|meine) "
+        r"(?:lehrer|lehrerin|oma|opa|mutter|vater|freund|freundin|ex)|experten|kritiker) "
+        r"(?:[\w-]+ )?(?:sagte|sagt|sagten|sagen|meinte|meint|schrieb|schreibt|behauptet\w*|glaubt"
+        r"|glaubte|findet|fand|riet|warnte|empfiehlt|empfahl|erzählte|hat gesagt|hat gemeint)\b"
+        r"|^(?:warum|wieso|weshalb)\b|\bich habe (?:gelesen|gehört|mal gelesen)\b|\b(?:hat"
+        r"|haben) (?:[\w-]+ ){0,3}(?:gesagt"
+        r"|geschrieben|gemeint|erzählt)\b"
+    ),
+    list_titles=(
+        r"\b(?:regeln?|grundregeln?|richtlinien|vorgaben?|anforderungen|bedingungen|hausregeln"
+        r"|anweisungen|präferenzen|vorlieben|bitte beachten|beachte|ab jetzt|ab sofort|künftig"
+        r"|konventionen|standards|verbote|merk dir|no-gos?|einschränkungen|wünsche)\b"
+    ),
+    foreign_titles=(
+        r"\b(?:schrieb|schreibt|sagte|sagt|weitergeleitete nachricht|ursprüngliche nachricht"
+        r"|hier (?:ist|sind|kommt|der|die|das) (?:[\w-]+ ){0,4}(?:e-?mail|mail|artikel|text"
+        r"|nachricht|rezension|transkript|beitrag|geschichte|brief|gedicht|auszug|absatz|zitat"
+        r"|entwurf|log|ausgabe|fehler|code|skript|funktion|datei|dokument|vertrag|rezept)\w*"
+        r"|(?:fasse?|übersetze?|korrigiere?|verbessere?|kürze?|analysiere?|erkläre?|überarbeite?)"
+        r" (?:mir |bitte )*(?:diesen|diese|dieses|den folgenden|die folgende|das folgende|folgenden"
+        r"|folgende|folgendes)\b[^:]{0,60})"
+    ),
+    abbreviations=frozenset(
+        """
+        z z.b d.h u.a bzw ca usw etc vgl nr str dr prof hr fr inkl exkl ggf evtl bspw zzgl abzgl
+        tel max min mind o.ä s.o s.u i.d.r u.u z.t o.g sog geb gest abs art ziff kap bd hrsg aufl
+        st mio mrd jh chr v.a i.a m.e u.ä allg bes betr dipl ing mwst std sek jan feb mrz apr jun
+        jul aug sept okt nov dez mo di mi do sa so a.d v.chr n.chr e.v k.o
+        """.split()  # noqa: SIM905
+    ),
+    months=(
+        r"januar|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember|jänner"
+        r"|mrz|okt|dez"
+    ),
+    weekdays=(
+        r"(?:nächste[nrms]? |diese[nrms]? |am |bis |jeden )?(?:montag|dienstag|mittwoch|donnerstag"
+        r"|freitag|samstag|sonnabend|sonntag)s?|übermorgen|nächste[nrms]? (?:woche|monat|jahr)"
+        r"|ende (?:der woche|des monats|des jahres)"
+    ),
+    units=(
+        r"prozent|jahren?|jahre?|monaten?|monate?|wochen?|tagen?|tage?|stunden?|std|minuten?"
+        r"|sekunden?|meilen?|meter|kilometer|quadratmeter|liter|gramm|kilo|kilogramm|tonnen?"
+        r"|personen|leute|gäste|plätze|nutzer|mitarbeiter\w*|anfragen|zeichen|wörter|zeilen|spalten"
+        r"|seiten|stück|nächte|versuche|kerne|knoten|grad|mal|zimmer|räume|esslöffel|teelöffel|el"
+        r"|tl|tassen|portionen|etagen|stockwerke|euro"
+    ),
+    relations=frozenset(
+        """
+        schwester bruder mutter vater mama papa frau mann sohn tochter chefin chef
+        kollegin kollege kollegen freundin freund nachbarin nachbar kundin kunde kunden
+        vermieterin vermieter ärztin arzt zahnärztin zahnarzt anwältin anwalt
+        steuerberaterin steuerberater hund katze kater pferd lehrerin lehrer trainerin
+        trainer assistentin assistent cousine cousin tante onkel neffe neffen nichte oma
+        opa großmutter großvater projekt firma team verein schule mitbewohnerin
+        mitbewohner verlobte verlobter baby ansprechpartnerin ansprechpartner lieferant
+        lieferanten dienstleister designerin designer entwicklerin entwickler therapeutin
+        therapeut professorin professor betreuerin betreuer schwägerin schwager
+        schwiegermutter schwiegervater enkelin enkel babysitterin projektleiterin
+        projektleiter praktikantin praktikant hausmeister hotel schiff boot band server
+        hündin papagei klempner elektriker architektin architekt gärtner gärtnerin
+        kardiologin kardiologe hebamme krankenschwester patenkind patentante patenonkel
+        hausärztin hausarzt kinderärztin kinderarzt produkt
+        """.split()  # noqa: SIM905
+    ),
+    events=frozenset(
+        """
+        deadline termin frist abgabe treffen besprechung flug prüfung lieferung hochzeit start
+        fällig meeting abgabetermin liefertermin demo release geburtstag umzug operation party
+        feier vorstellungsgespräch arzttermin zahnarzttermin workshop konferenz reise abreise
+        anreise übergabe abnahme präsentation livegang veröffentlichung sitzung spätestens
+        abgabefrist kündigungsfrist zug
+        """.split()  # noqa: SIM905
+    ),
+    possessives=(
+        r"mein|meine|meinen|meinem|meiner|meines|unser|unsere|unseren|unserem|unserer|sein|seine"
+        r"|seinen|seinem|seiner|ihr|ihre|ihren|ihrem|ihrer|der|die|das|den|dem"
+    ),
+    glue_words=frozenset(
+        """
+        der die das den dem des ein eine einen einem einer eines für von vom im in am an auf zu zum
+        zur bei beim mit aus und mein meine meinen meinem meiner unser unsere unseren unserem
+        unserer dein deine ihr ihre sein seine dieser diese dieses diesen diesem pro
+        """.split()  # noqa: SIM905
+    ),
+    break_words=frozenset(
+        """
+        ich du er sie es wir ihr man mir mich dir dich uns euch ihm ihn ihnen wer was wann wie wo
+        warum wenn weil dass ob als ist sind war waren bin bist sei wäre wären wird werden wurde
+        wurden worden hat haben habe hatte hatten kann können muss müssen soll sollen sollte darf
+        dürfen will wollen möchte nicht kein keine keinen nie niemals immer nur auch sehr jetzt nun
+        dann heute gestern aktuell aktuelle aktueller aktuellen neu neue neuer neues neuen neuem
+        endgültig tatsächlich genau ungefähr etwa rund fast knapp über unter mehr weniger bis seit
+        vor nach während schon noch wieder mal doch lieber stattdessen bitte danke ja nein ok okay
+        also übrigens aber oder sondern statt beträgt betragen lautet lauten liegt liegen läuft
+        laufen kostet kosten heißt heißen steht stehen kommt kommen geht gehen findet statt macht
+        machen bleibt bleiben gilt gelten ändert geändert geändert verschoben verlegt setzen setze
+        setz gesetzt stell stelle stellen nimm nehmen nehme nutzen nutze verwende verwenden benutze
+        merk merke gebucht bestellt bezahlt gekauft beginnt startet endet insgesamt davon dazu
+        hier dort da so sich wohnt wohne lebt geboren wiegt misst dauert hallo hi kurz kurze
+        unsererseits laut gemäß per maximal mindestens höchstens umgestellt erhöht gesenkt
+        """.split()  # noqa: SIM905
+    ),
+    marker_words=frozenset(
+        """
+        nie niemals immer nur bitte ab jetzt sofort nicht kein keine keinen auf keinen fall unter
+        keinen umständen künftig zukünftig darf darfst dürfen soll sollst sollen muss musst müssen
+        du wir ich der die das den dem ein eine einen und aber also auch dann grundsätzlich stets
+        wieder doch lieber stattdessen ist sind wird werden merk dir regel wichtig vergiss achte
+        darauf dass ausnahmslos ausschließlich haben habe uns mich entschieden beschlossen von an
+        heute nun in im zu zum zur für mit bei mir es sie ihr mein meine unser unsere
+        """.split()  # noqa: SIM905
+    ),
+    negations=frozenset(
+        """
+        nicht kein keine keinen keinem keiner keinerlei nie niemals niemand niemanden niemandem
+        nichts weder nirgends keineswegs
+        """.split()  # noqa: SIM905
+    ),
+    feelings=(
+        r"\b(?:ich|mir|mich)\b[^,;]*\b(?:weiß|wusste|glaube|denke|verstehe|finde|mag|kann"
+        r"|konnte|will"
+        r"|möchte|sicher|ahnung|lust|zeit|erinnere|gefällt|hätte|gedacht|gesehen|geschafft)\b"
+        r"|\b(?:weiß|glaube|denke|verstehe|finde|kann|konnte) ich\b|\bnicht (?:so|sehr|ganz"
+        r"|wirklich"
+        r"|schlimm|schlecht|sicher|wahr|mehr|viel|leicht|einfach|wichtig|eilig|besonders|gut|schön"
+        r"|nur|immer|nötig|unbedingt)\b|\bkeine? (?:problem|ahnung|sorge|eile|lust|zeit|wunder"
+        r"|frage"
+        r"|angst|idee|gute)\b|\b(?:nichts|nie) (?:neues|besonderes|wissen|schlimmes)\b|\bwarum\b"
+        r"|^(?:das|es) (?:ist|war|geht|klappt|stimmt|macht|funktioniert|darf|kann)\b|^(?:nein|nicht"
+        r"|nie)\b[^,]*$|^(?:er|sie|man) "
+    ),
+    topics={
+        "language of answers": (
+            rf"\b(?:antwort\w*|schreib\w*|sprich|rede?|sprechen|bitte|weiter|alles)\b.{{0,40}}"
+            rf"\bauf (?:{LANGUAGE_NAMES})\b"
+        ),
+        "form of address": r"\b(?:nenne? mich|duzen?|siezen?|per (?:du|sie))\b",
+        "length of answers": r"\bantworte?n?\b.{0,40}\b(?:kurz|knapp|ausführlich|lang)\w*\b",
+    },
+)

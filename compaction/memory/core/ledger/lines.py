@@ -1,0 +1,36 @@
+"""One line of the ledger: what was said, by whom, where, and what it is about."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["rule", "preference", "decision", "commitment", "value"]
+Status = Literal["current", "superseded", "dropped"]
+
+KINDS: tuple[Kind, ...] = ("rule", "preference", "decision", "commitment", "value")
+LINE_CHARS = 400  # the most characters of one line
+KEY_CHARS = 120  # the most characters of a key
+PRONOUN_KEY = "it"  # of "make it 9090": about what was said last; merging finds out what that is
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LedgerLine:
+    """A sentence or clause of a message, word for word, with single spaces between its words.
+
+    `seq` is the number of the message, `role` who said it (user or tool). `key` says what it is
+    about, normalized: a newer line of the same kind and key supersedes the older one, and
+    `superseded_by` is then the number of the newer message.
+    """
+
+    kind: Kind
+    text: str
+    seq: int
+    role: str
+    key: str
+    status: Status = "current"
+    superseded_by: int | None = None
+    pinned: bool = False
+
+
+def normalize_text(text: str) -> str:
+    """Return the form by which texts are compared: no case, single spaces, no end mark."""
+    return " ".join(text.casefold().split()).rstrip(".! ")

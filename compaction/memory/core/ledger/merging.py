@@ -1,0 +1,87 @@
+"""Merge new lines into the ledger: a newer line supersedes its twin, and both say so."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from compaction.memory.core.ledger.lines import KEY_CHARS, PRONOUN_KEY, LedgerLine, normalize_text
+from compaction.memory.core.ledger.values import find_values
+
+PRONOUN_MESSAGES = 6  # "make it 9090" is about what was said at most so many messages before
+
+
+def merge_lines(
+    lines: Sequence[LedgerLine], new_lines: Iterable[LedgerLine]
+) -> tuple[LedgerLine, ...]:
+    """Return the ledger with the new lines, ordered by message.
+
+    An exact repetition is not added twice, so merging the same lines again changes nothing. Of
+    lines of one kind that are about the same thing, the newest is current and each older one is
+    superseded by the next; what a tool says never supersedes what a person said. A line that was
+    dropped stays dropped, and does not come back by a repetition.
+    """
+    merged_lines = list(lines)
+    new_lines = list(new_lines)
+    new_keys = {line.key for line in new_lines}
+    # What a pronoun stands for is not known yet; all other lines can repeat only their own keys.
+    rivals = [line for line in lines if PRONOUN_KEY in new_keys or line.key in new_keys]
+    places = {_identify(line) for line in rivals}
+    sources = {(line.kind, line.seq, line.text) for line in rivals}
+    sayings = {
+        (line.kind, line.role, line.key, normalize_text(line.text))
+        for line in rivals
+        if line.status != "superseded"
+    }
+    for line in new_lines:
+        if line.key == PRONOUN_KEY:
+            if (line.kind, line.seq, line.text) in sources:
+                continue
+            line = _resolve_pronoun(line, merged_lines)
+        place = _identify(line)
+        saying = (line.kind, line.role, line.key, normalize_text(line.text))
+        if place in places or saying in sayings:
+            continue
+        places.add(place)
+        sayings.add(saying)
+        merged_lines.append(line)
+    merged_lines.sort(key=lambda line: line.seq)
+    return _supersede_twins(merged_lines)
+
+
+def _resolve_pronoun(line: LedgerLine, lines: Sequence[LedgerLine]) -> LedgerLine:
+    """Return the line about that of which the last value of the same category was said."""
+    categories = {value.category for value in find_values(line.text)}
+    earlier_lines = [
+        other
+        for other in lines
+        if other.kind == line.kind
+        and other.key != PRONOUN_KEY
+        and line.seq - PRONOUN_MESSAGES <= other.seq <= line.seq
+        and other.text != line.text
+        and categories & {value.category for value in find_values(other.text)}
+    ]
+    if not earlier_lines:
+        return replace(line, key=line.text.lower()[:KEY_CHARS])
+    return replace(line, key=max(earlier_lines, key=lambda other: other.seq).key)
+
+
+def _identify(line: LedgerLine) -> tuple[str, str, str, int]:
+    return (line.kind, line.key, normalize_text(line.text), line.seq)
+
+
+def _supersede_twins(lines: list[LedgerLine]) -> tuple[LedgerLine, ...]:
+    """Return the lines, of which each current one is the newest about its thing."""
+    newest_lines: dict[tuple[str, str, frozenset[str]], LedgerLine] = {}
+    reversed_lines = []
+    for line in reversed(lines):
+        if line.status == "dropped" or not line.key:
+            reversed_lines.append(line)
+            continue
+        subject = frozenset(line.key.split())
+        newer_line = newest_lines.get((line.kind, "user", subject))
+        if newer_line is None and line.role != "user":
+            newer_line = newest_lines.get((line.kind, line.role, subject))
+        if newer_line and line.status == "current" and newer_line.text != line.text:
+            line = replace(line, status="superseded", superseded_by=newer_line.seq)
+        newest_lines[line.kind, line.role, subject] = line
+        reversed_lines.append(line)
+    return tuple(reversed_lines[::-1])

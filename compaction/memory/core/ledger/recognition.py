@@ -1,0 +1,196 @@
+"""Recognize the lines of the ledger in a message, without a model."""
+
+import re
+from collections.abc import Iterator, Set
+
+from compaction.memory.core.ledger.keys import build_sentence_key, build_value_key, names_its_noun
+from compaction.memory.core.ledger.languages import LANGUAGES
+from compaction.memory.core.ledger.languages.base import index_cues
+from compaction.memory.core.ledger.lines import KINDS, LINE_CHARS, PRONOUN_KEY, Kind, LedgerLine
+from compaction.memory.core.ledger.names import find_names
+from compaction.memory.core.ledger.sentences import Sentence, split_sentences
+from compaction.memory.core.ledger.values import Value, find_quoted, find_values, find_weekdays
+
+MESSAGE_LINES = 200  # the most lines of one message
+TOOL_CHARS = 1_500  # a longer tool result is a document, of which no values are taken
+TOOL_LINES = 12  # the most lines of one tool result
+ABSENCE_WORDS = 4  # the fewest words of a sentence that says what is not so
+SENTENCE_STARTS = 24  # the most places of a sentence where an order is looked for
+MIN_CHARS = 6  # a shorter sentence says nothing that could be remembered
+
+_CUES = index_cues(LANGUAGES)
+_CUE_WORDS = {kind: frozenset(patterns) for kind, patterns in _CUES.items()}
+_ASKS_FOR_ACTION = re.compile(
+    r"\b(?:can|could|would|will) you\b|\b(?:kannst|könntest|würdest|magst) du\b"
+    r"|\b(?:please|bitte)\b"
+)
+_ALL_CUE_WORDS = frozenset().union(*_CUE_WORDS.values())
+_STARTERS = frozenset().union(*(each.starters for each in LANGUAGES))
+_EVENTS = frozenset().union(*(each.events for each in LANGUAGES))
+_REQUEST = re.compile("|".join(each.requests for each in LANGUAGES))
+_FEELING = re.compile("|".join(each.feelings for each in LANGUAGES))
+_NEGATIONS = frozenset().union(*(each.negations for each in LANGUAGES))
+_REPORT = re.compile("|".join(each.reports for each in LANGUAGES))
+_CLAUSE_START = re.compile(r"[,;:.!?()–—-] ?|((?<![^\W\d_])[^\W\d_]++)(?: |(?=,))")
+_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
+_GIVING_WORD = re.compile(
+    r"(?:\b(?:is|are|called|named|titled|use|reads|says|spelled|to|as|ist|heißt|lautet"
+    r"|namens|genannt"
+    r"|auf|mit)|[:=])(?: (?:now|jetzt|nun|currently|about|only|just|nur))? ?$"
+)
+_PRONOUN = re.compile(
+    r"\b(?:make (?:it|that)|it(?:'s| is| should be| must be)|change (?:it|that) to|use|sondern|doch"
+    r"|(?:es|das) (?:ist|sind|soll)|machen wir|nimm|instead|rather|wait|no),? (?:\w+ ){0,3}$"
+)
+_LABEL = re.compile(r"""[-*"' ]{0,4}[^\W\d_][\w .-]{0,40}["']?\s?[:=]\s?(?P<value>\S.{0,200})$""")
+
+
+def recognize_lines(text: str, *, role: str, seq: int) -> tuple[LedgerLine, ...]:
+    """Return the lines of a message, in their order; nothing is raised on any text.
+
+    Of a person's message these are rules, preferences, decisions, commitments and exact values. Of
+    a tool's result they are values that stand in a short, labelled form (`key: value`, `"key":
+    value`), and only if the result is short: a long one is a document, and what a person takes from
+    it is recognized in that person's own message. Every other role says nothing binding.
+    """
+    if role == "tool":
+        return tuple(_recognize_labels(text, seq=seq))
+    if role != "user":
+        return ()
+    lines: list[LedgerLine] = []
+    value_count = 0
+    for sentence in split_sentences(text):
+        if not MIN_CHARS <= len(sentence.text) <= LINE_CHARS:
+            continue
+        words = frozenset(_WORD.findall(sentence.words))
+        values = find_values(sentence.text)
+        kind = find_kind(sentence, words)
+        if kind is not None:
+            key = build_sentence_key(sentence, values)
+            lines.append(LedgerLine(kind=kind, text=sentence.text, seq=seq, role=role, key=key))
+        elif states_absence(sentence, words) and not values:
+            key = build_sentence_key(sentence, values)
+            lines.append(LedgerLine(kind="value", text=sentence.text, seq=seq, role=role, key=key))
+        if value_count < MESSAGE_LINES:
+            value_lines = _build_value_lines(sentence, words, values, seq=seq)
+            value_count += len(value_lines)
+            lines.extend(value_lines)
+    return tuple(_limit_lines(lines))
+
+
+def _limit_lines(lines: list[LedgerLine]) -> list[LedgerLine]:
+    """Return as many lines as a message may have, in their order: rules before values."""
+    if len(lines) <= MESSAGE_LINES:
+        return lines
+    places = sorted(range(len(lines)), key=lambda place: (KINDS.index(lines[place].kind), place))
+    return [lines[place] for place in sorted(places[:MESSAGE_LINES])]
+
+
+def find_kind(sentence: Sentence, words: Set[str]) -> Kind | None:
+    """Return what a sentence is: the first of KINDS of which it matches a pattern, or None.
+
+    `words` are its words in lower case. The words of someone else are none of the kinds, nor is a
+    question that asks for nothing.
+    """
+    if sentence.origin == "foreign":
+        return None
+    if sentence.origin == "listed":
+        return "rule"
+    if sentence.is_question and not _REQUEST.search(sentence.words):
+        return None
+    if _ALL_CUE_WORDS.isdisjoint(words):
+        return None
+    starts = find_clause_starts(sentence.words)
+    for kind in KINDS:
+        for word in _CUE_WORDS.get(kind, frozenset()) & words:
+            for pattern in _CUES[kind][word]:
+                match = pattern.search(sentence.words, starts)
+                if match and not _REPORT.search(sentence.words, 0, match.end()):
+                    return kind
+    return None
+
+
+def find_clause_starts(words: str) -> list[int]:
+    """Return where an order may begin: first of all, behind a mark, behind "please" or "and"."""
+    later_starts = [
+        match.end()
+        for match in _CLAUSE_START.finditer(words)
+        if match[1] is None or match[1] in _STARTERS
+    ]
+    return [0, *later_starts[: SENTENCE_STARTS - 1]]
+
+
+def states_absence(sentence: Sentence, words: Set[str]) -> bool:
+    """Return whether a sentence says that something is not so: "the contract is not notarized".
+
+    A summary easily loses a negation. What a person does not know, like or find is none.
+    """
+    return (
+        sentence.origin == "own"
+        and len(words) >= ABSENCE_WORDS
+        and not _NEGATIONS.isdisjoint(words)
+        and not sentence.is_question
+        and not _FEELING.search(sentence.words)
+    )
+
+
+def _build_value_lines(
+    sentence: Sentence, words: Set[str], values: list[Value], *, seq: int
+) -> list[LedgerLine]:
+    """Return a line for each thing that the sentence gives a value."""
+    collected_values = _collect_values(sentence, words, values)
+    # Every value is left out of the phrases of the others, but a name says what they are about.
+    plain_values = [value for value in collected_values if value.category != "name"]
+    keys = dict.fromkeys(_find_key(sentence, value, plain_values) for value in collected_values)
+    return [
+        LedgerLine(kind="value", text=sentence.text, seq=seq, role="user", key=key) for key in keys
+    ]
+
+
+def _collect_values(sentence: Sentence, words: Set[str], values: list[Value]) -> list[Value]:
+    """Return the values of a sentence that are worth a line, in their order."""
+    if sentence.is_question and not _ASKS_FOR_ACTION.search(sentence.words):
+        values = [value for value in values if value.category in {"address", "identifier"}]
+    collected_values = [
+        value for value in values if not value.is_digit or _is_given(sentence, value)
+    ]
+    if collected_values or not _EVENTS.isdisjoint(words):
+        collected_values.extend(find_weekdays(sentence.text))
+    collected_values.extend(
+        value for value in find_quoted(sentence.text) if _is_given(sentence, value)
+    )
+    collected_values.extend(find_names(sentence.text, words))
+    return sorted(collected_values, key=lambda value: value.start)
+
+
+def _is_given(sentence: Sentence, value: Value) -> bool:
+    """Return whether the words before a value give it to something: "is", "called", a colon."""
+    if _GIVING_WORD.search(sentence.words, max(0, value.start - 20), value.start):
+        return True
+    return value.form == "plain" and names_its_noun(sentence, value)
+
+
+def _find_key(sentence: Sentence, value: Value, values: list[Value]) -> str:
+    """Return a value's key. One that a question or a letter names is about itself only."""
+    if not sentence.is_question and sentence.origin == "own":
+        key = build_value_key(sentence, value, values)
+        if not key and _PRONOUN.search(sentence.words, 0, value.start):
+            return PRONOUN_KEY
+        if key:
+            return key
+    return value.text.lower()
+
+
+def _recognize_labels(text: str, *, seq: int) -> Iterator[LedgerLine]:
+    """Yield the labelled values of a short tool result."""
+    if len(text) > TOOL_CHARS:
+        return
+    count = 0
+    for line in text.splitlines():
+        stripped_line = " ".join(line.split()).rstrip(",")
+        match = _LABEL.match(stripped_line)
+        if match is None or not find_values(match["value"]) or count == TOOL_LINES:
+            continue
+        count += 1
+        label = stripped_line[: match.start("value")].strip(" -*\"':=").lower()
+        yield LedgerLine(kind="value", text=stripped_line, seq=seq, role="tool", key=label)

@@ -1,0 +1,129 @@
+"""Write the ledger into a text of limited length, the most important lines first."""
+
+from collections.abc import Iterable, Sequence, Set
+
+from compaction.core.state import join_text_lines
+from compaction.memory.core.ledger.lines import KINDS, LedgerLine, normalize_text
+from compaction.memory.core.ledger.ranking import rank_lines
+
+TITLES = {
+    "rule": "Rules",
+    "preference": "Preferences",
+    "decision": "Decisions",
+    "commitment": "Commitments",
+    "value": "Exact values",
+}
+HEADING = "What was said, word for word, with the number of its message:"
+OMISSION = "({count} more lines of the ledger are left out here.)"
+
+
+def render_ledger(lines: Iterable[LedgerLine], *, max_chars: int) -> str:
+    """Return the current lines, grouped by kind, in at most `max_chars` characters.
+
+    Pinned lines come first, then rules, then the others: see `rank_lines`. Lines are left out
+    whole, and the text says how many. Where there is room, behind a line stands what was said
+    before it about the same, or in which message a part of it was changed. The text is empty if
+    there is nothing to say or not even one line fits.
+    """
+    ordered_lines = sorted(lines, key=lambda line: line.seq)
+    obsolete_texts = _find_obsolete_texts(ordered_lines)
+    candidates = _drop_repetitions(
+        line
+        for line in ordered_lines
+        if _is_pinned(line) or (line.status == "current" and not _is_obsolete(line, obsolete_texts))
+    )
+    ranked_lines = rank_lines(candidates)
+    room = max_chars - len(HEADING) - len(OMISSION) - 8
+    chosen_lines: list[LedgerLine] = []
+    kinds: set[str] = set()
+    for line in ranked_lines:
+        size = len(_render_line(line)) + 1
+        if line.kind not in kinds:
+            size += len(TITLES[line.kind]) + 3
+        if size <= room:
+            room -= size
+            kinds.add(line.kind)
+            chosen_lines.append(line)
+    if not chosen_lines:
+        return ""
+    notes = _find_notes(chosen_lines, ordered_lines, room)
+    return _compose(chosen_lines, notes, len(candidates) - len(chosen_lines))
+
+
+def _find_obsolete_texts(lines: Iterable[LedgerLine]) -> set[tuple[int, str]]:
+    """Return the sentences of which every value was changed since: also as a decision."""
+    statuses: dict[tuple[int, str], set[str]] = {}
+    for line in lines:
+        if line.kind == "value":
+            statuses.setdefault((line.seq, line.text), set()).add(line.status)
+    return {place for place, all_statuses in statuses.items() if all_statuses == {"superseded"}}
+
+
+def _is_obsolete(line: LedgerLine, obsolete_texts: Set[tuple[int, str]]) -> bool:
+    """Return whether a decision or commitment speaks of values that were changed since."""
+    return line.kind in {"decision", "commitment"} and (line.seq, line.text) in obsolete_texts
+
+
+def _is_pinned(line: LedgerLine) -> bool:
+    return line.pinned and line.status != "dropped"
+
+
+def _rank(line: LedgerLine) -> tuple[bool, int, int]:
+    return (not line.pinned, KINDS.index(line.kind), -line.seq)
+
+
+def _drop_repetitions(lines: Iterable[LedgerLine]) -> list[LedgerLine]:
+    """Return the lines of which none repeats the text of another in the same message."""
+    first_lines: dict[tuple[int, str], LedgerLine] = {}
+    for line in lines:
+        place = (line.seq, normalize_text(line.text))
+        other = first_lines.get(place)
+        if other is None or _rank(line) < _rank(other):
+            first_lines[place] = line
+    return list(first_lines.values())
+
+
+def _render_line(line: LedgerLine) -> str:
+    # A line that a person wrote belongs to no message, and its number is 0.
+    text = join_text_lines(line.text)
+    return f"- [{line.seq}] {text}" if line.seq else f"- {text}"
+
+
+def _find_notes(
+    chosen_lines: Sequence[LedgerLine], lines: Sequence[LedgerLine], room: int
+) -> dict[int, str]:
+    """Return what lines were before, by the place of the line, as far as there is room."""
+    notes: dict[int, str] = {}
+    older_lines = {
+        (line.kind, line.superseded_by, frozenset(line.key.split())): line
+        for line in lines
+        if line.status == "superseded"
+    }
+    changed_parts = {
+        (line.seq, line.text): line.superseded_by for line in lines if line.status == "superseded"
+    }
+    for place, line in enumerate(chosen_lines):
+        older_line = older_lines.get((line.kind, line.seq, frozenset(line.key.split())))
+        newer_seq = changed_parts.get((line.seq, line.text))
+        note = ""
+        if newer_seq is not None:
+            note = f" (changed in part, see [{newer_seq}])"
+        elif older_line is not None and older_line.text != line.text:
+            note = f" (was: “{join_text_lines(older_line.text)}” [{older_line.seq}])"
+        if note and len(note) <= room:
+            notes[place] = note
+            room -= len(note)
+    return notes
+
+
+def _compose(lines: Sequence[LedgerLine], notes: dict[int, str], omitted_count: int) -> str:
+    parts = [HEADING]
+    for kind in KINDS:
+        places = [place for place, line in enumerate(lines) if line.kind == kind]
+        if places:
+            places.sort(key=lambda place: lines[place].seq)
+            parts.append(f"{TITLES[kind]}:")
+            parts.extend(_render_line(lines[place]) + notes.get(place, "") for place in places)
+    if omitted_count:
+        parts.append(OMISSION.format(count=omitted_count))
+    return "\n".join(parts)

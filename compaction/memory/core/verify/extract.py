@@ -1,0 +1,107 @@
+"""Write a text of the messages' own sentences, for when no model writes a summary."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from compaction.memory.core.ledger.recognition import recognize_lines
+from compaction.memory.core.verify.sentences import split_sentences
+from compaction.memory.core.verify.sources import Role, Source
+from compaction.memory.core.verify.words import list_stems
+
+EXTRACT_HEADING = "Extract of the earlier messages, word for word:"
+SENTENCE_CHARS = 400  # longer ones are cut
+PREVIOUS_SHARE = 2  # an earlier summary may take half of the room
+_KIND_RANKS = {"rule": 6.0, "decision": 5.0, "preference": 5.0, "commitment": 4.0, "value": 4.0}
+_FIRST_RANKS: dict[Role, float] = {"user": 3.0, "assistant": 1.0, "tool": 0.0, "summary": 2.0}
+_TITLES: dict[Role, str] = {
+    "user": "User",
+    "assistant": "Assistant",
+    "tool": "Tool",
+    "summary": "Earlier",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A sentence that may stand in an extract."""
+
+    text: str
+    role: Role
+    seq: int
+    position: int
+    rank: float
+
+    @property
+    def line(self) -> str:
+        place = f", message {self.seq}" if self.seq else ""
+        return f"- {_TITLES[self.role]}{place}: {self.text}"
+
+
+def write_extract(previous: str | None, sources: Sequence[Source], *, max_chars: int) -> str:
+    """Return the sentences of the sources that matter most, in order, and the earlier summary.
+
+    Rules, decisions and exact values come first, then how the user begins a message, then what is
+    said in rare words. The text has at most about `max_chars` characters.
+    """
+    parts: list[str] = []
+    if previous:
+        bare_text = previous.replace(EXTRACT_HEADING, "").strip()
+        parts.append(_shorten_previous(bare_text, max_chars // PREVIOUS_SHARE))
+    room = max_chars - sum(map(len, parts)) - len(EXTRACT_HEADING) - 2
+    lines = _choose_lines(list(_list_candidates(sources)), room)
+    if lines:
+        parts.append("\n".join([EXTRACT_HEADING, *lines]))
+    return "\n\n".join(parts)
+
+
+def _shorten_previous(text: str, room: int) -> str:
+    if len(text) <= room:
+        return text
+    lines = _choose_lines(list(_list_candidates([Source("summary", text)])), room)
+    return "\n".join(line.removeprefix("- Earlier: ") for line in lines)
+
+
+def _choose_lines(candidates: Sequence[_Candidate], room: int) -> list[str]:
+    selection: list[_Candidate] = []
+    texts: set[str] = set()
+    for candidate in sorted(candidates, key=lambda candidate: -candidate.rank):
+        length = len(candidate.line) + 1
+        if length > room or candidate.text in texts:
+            continue
+        room -= length
+        texts.add(candidate.text)
+        selection.append(candidate)
+    return [
+        candidate.line for candidate in sorted(selection, key=lambda candidate: candidate.position)
+    ]
+
+
+def _list_candidates(sources: Sequence[Source]) -> Iterator[_Candidate]:
+    stem_counts = Counter(stem for source in sources for stem in list_stems(source.text[:2_000]))
+    position = 0
+    for source in sources:
+        role = "user" if source.role == "summary" else source.role
+        kinds = {
+            line.text: _KIND_RANKS[line.kind]
+            for line in recognize_lines(source.text, role=role, seq=source.seq)
+        }
+        for number, sentence in enumerate(split_sentences(source.text)):
+            text = " ".join(sentence.text.split())[:SENTENCE_CHARS]
+            if sentence.is_heading or len(text) < 3:
+                continue
+            rank = max((kinds[line] for line in kinds if line in text or text in line), default=0.0)
+            rank += _FIRST_RANKS[source.role] if number == 0 else 0.0
+            rank += _measure_rarity(text, stem_counts)
+            # Of two that are equal the newer one is of more use.
+            rank += 0.000_001 * position
+            yield _Candidate(text, source.role, source.seq, position, rank)
+            position += 1
+
+
+def _measure_rarity(text: str, stem_counts: Counter[str]) -> float:
+    """Return how rare the words of a sentence are, from 0 to 1."""
+    stems = list_stems(text)
+    if not stems:
+        return 0.0
+    return sum(1 / max(1, stem_counts[stem]) for stem in stems) / len(stems)

@@ -1,0 +1,22 @@
+"""What Chatcore asks of memory as of any app; compaction asks `hooks`."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+
+from chatcore.extension import Extension, Place
+
+
+class Memory(Extension):
+    session_sections = (
+        "compaction.memory.ledger.transfer.LedgerSection",
+        "compaction.memory.leaves.transfer.LeafSection",
+    )
+
+    def build_page_parts(
+        self, place: Place, request: HttpRequest, subject: Any
+    ) -> list[SafeString]:
+        from compaction.memory import pages  # only pages show them
+
+        return pages.build_parts(place, request, subject)

@@ -1,0 +1,80 @@
+"""Answer what compaction asks of memory."""
+
+from collections.abc import Callable, Collection, Sequence
+from uuid import UUID
+
+from compaction.core.leaf import Leaf
+from compaction.core.policy import Policy
+from compaction.core.stages.base import SummaryTask
+from compaction.memory.leaves import store as leaf_store
+from compaction.memory.leaves.writer import LeafWriter
+from compaction.memory.ledger import history, recorder, reference, store
+from compaction.memory.verification import LedgerVerifier
+from compaction.models import CompactionRun
+from compaction.session_memory import SessionMemory, SpanWriter, SummaryVerifier
+from compaction.sizing.session_context import SessionContext
+from compaction.summaries.calls import SummaryClient, SummaryJob, SummaryResult
+
+
+class Memory(SessionMemory):
+    def limit_policy(self, policy: Policy) -> Policy:
+        return policy
+
+    def read_messages(self, context: SessionContext, *, reads_all: bool) -> None:
+        if reads_all:
+            recorder.record_all_lines(context)
+        else:
+            recorder.record_new_lines(context)
+
+    def render_text(
+        self, context: SessionContext, *, boundary_seq: int | None, shortened_seqs: Collection[int]
+    ) -> str:
+        return reference.render_lines(
+            context, boundary_seq=boundary_seq, shortened_seqs=shortened_seqs
+        )
+
+    def render_stored_text(self, context: SessionContext) -> str:
+        return reference.render_stored_lines(context)
+
+    def estimate_growth(self, context: SessionContext, last_seq: int) -> int:
+        return reference.estimate_growth(context, last_seq)
+
+    def has_text(self, session_id: UUID) -> bool:
+        return store.has_lines(session_id)
+
+    def forget_messages(self, session_id: UUID, seqs: Collection[int]) -> bool:
+        leaf_store.forget_leaves(session_id, seqs)
+        return history.forget_messages(session_id, seqs)
+
+    def withdraw_messages(self, session_id: UUID, seqs: Collection[int]) -> None:
+        history.withdraw_messages(session_id, seqs)
+
+    def copy_to_fork(self, session_id: UUID, *, target_id: UUID, last_seq: int) -> bool:
+        leaf_store.copy_leaves(session_id, target_id=target_id)
+        return history.copy_lines(session_id, target_id=target_id, last_seq=last_seq)
+
+    def build_verifier(self, run: CompactionRun, policy: Policy) -> SummaryVerifier:
+        return LedgerVerifier(run, policy)
+
+    def build_span_writer(
+        self,
+        client: SummaryClient,
+        policy: Policy,
+        *,
+        token_ratio: float,
+        build_job: Callable[[SummaryTask], SummaryJob],
+        apply_delta: Callable[[SummaryJob, SummaryResult], SummaryJob],
+    ) -> SpanWriter:
+        return LeafWriter(
+            session_id=client.run.session_id,
+            policy=policy,
+            client=client,
+            token_ratio=token_ratio,
+            build_job=build_job,
+            apply_delta=apply_delta,
+        )
+
+    def store_leaves(
+        self, run: CompactionRun, summary: str, leaves: Sequence[Leaf], *, policy: Policy
+    ) -> None:
+        leaf_store.store_leaves(run, summary, leaves, policy=policy)

@@ -1,0 +1,90 @@
+"""Read the messages that the ledger has not read yet, and store what they say."""
+
+from uuid import UUID
+
+from django.db import transaction
+
+from compaction.memory.core.ledger.lines import LedgerLine
+from compaction.memory.core.ledger.recognition import recognize_lines
+from compaction.memory.ledger import store
+from compaction.sessions.source_messages import (
+    SourceMessage,
+    list_current_seqs,
+    load_source_messages,
+    lock_session,
+)
+from compaction.sizing.queries import load_session_state
+from compaction.sizing.session_context import SessionContext
+
+# After a response a few messages are new. Of an import the check reads no more than this; the rest
+# is read before a pass.
+CHECK_MESSAGES = 20
+BATCH_MESSAGES = 200
+
+
+def record_new_lines(context: SessionContext) -> None:
+    """Read the newest messages after a response, if the policy has a ledger."""
+    first_seq = context.state.ledger_seq
+    if context.policy.ledger.ratio and context.facts.last_seq > first_seq:
+        _read_batch(context, after_seq=first_seq, limit=CHECK_MESSAGES)
+
+
+def record_all_lines(context: SessionContext) -> None:
+    """Read every message that is not read yet, if the policy has a ledger.
+
+    A session that was imported, or that had another policy, is caught up. Each batch is stored by
+    itself, so that no transaction is long.
+    """
+    if not context.policy.ledger.ratio:
+        return
+    ledger_seq = load_session_state(context.facts.session_id).ledger_seq
+    while ledger_seq < context.facts.last_seq:
+        ledger_seq = _read_batch(context, after_seq=ledger_seq, limit=BATCH_MESSAGES)
+
+
+def read_up_to(context: SessionContext, *, last_seq: int, limit: int) -> int:
+    """Read messages that are not read yet up to `last_seq`, and at most about `limit` of them.
+
+    This is for sessions whose policy has no ledger, too. Returns how far the messages are read.
+    """
+    ledger_seq = load_session_state(context.facts.session_id).ledger_seq
+    for _ in range(0, limit, BATCH_MESSAGES):
+        if ledger_seq >= last_seq:
+            break
+        ledger_seq = _read_batch(context, after_seq=ledger_seq, limit=BATCH_MESSAGES)
+    return ledger_seq
+
+
+def _read_batch(context: SessionContext, *, after_seq: int, limit: int) -> int:
+    """Read some messages; return the number of the last one that is read now."""
+    session_id = context.facts.session_id
+    messages = load_source_messages(
+        session_id, after_seq=after_seq, up_to_seq=context.facts.last_seq, limit=limit
+    )
+    lines = [line for message in messages for line in _recognize_lines(message)]
+    last_seq = messages[-1].seq if len(messages) == limit else context.facts.last_seq
+    if lines:
+        _store_lines(session_id, lines, after_seq=after_seq, last_seq=last_seq)
+    else:
+        store.move_ledger_seq(session_id, from_seq=after_seq, to_seq=last_seq)
+    return last_seq
+
+
+def _recognize_lines(message: SourceMessage) -> tuple[LedgerLine, ...]:
+    return recognize_lines(message.text, role=message.role, seq=message.seq)
+
+
+def _store_lines(
+    session_id: UUID, lines: list[LedgerLine], *, after_seq: int, last_seq: int
+) -> None:
+    with transaction.atomic():
+        # The messages were read without a lock. What was deleted or superseded since then must not
+        # be written down any more.
+        if not lock_session(session_id):
+            return
+        current_seqs = list_current_seqs(session_id, lines[0].seq, lines[-1].seq)
+        current_lines = [line for line in lines if line.seq in current_seqs]
+        for start in range(0, len(current_lines), store.BATCH_SIZE):
+            lines_of_batch = current_lines[start : start + store.BATCH_SIZE]
+            store.add_recognized_lines(session_id, lines_of_batch)
+        store.move_ledger_seq(session_id, from_seq=after_seq, to_seq=last_seq)

@@ -1,0 +1,90 @@
+"""Render the ledger as the reference text that stands beside the summary."""
+
+from collections.abc import Collection
+
+from django.db.models import Q
+
+from compaction.core.budget import Budget, take_share
+from compaction.core.policy import Policy
+from compaction.memory.core.ledger.lines import normalize_text
+from compaction.memory.core.ledger.rendering import render_ledger
+from compaction.memory.ledger import store
+from compaction.memory.ledger.rule_store import load_rules, to_core_lines
+from compaction.memory.models import LedgerLine
+from compaction.sessions.source_messages import list_shortened_seqs
+from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
+from compaction.sizing.session_context import SessionContext
+
+UNKNOWN_BASIS = 8_000  # tokens, where the window is not known
+
+Status = LedgerLine.Status
+
+
+def render_stored_lines(context: SessionContext) -> str:
+    """Return the ledger for the context as it is."""
+    first_live_seq = context.facts.boundary_seq or 0
+    shortened_seqs: Collection[int] = ()
+    if context.policy.ledger.ratio:
+        shortened_seqs = list_shortened_seqs(context.facts.session_id, first_seq=first_live_seq)
+    return render_lines(context, boundary_seq=first_live_seq, shortened_seqs=shortened_seqs)
+
+
+def render_lines(
+    context: SessionContext,
+    *,
+    boundary_seq: int | None,
+    shortened_seqs: Collection[int] = (),
+) -> str:
+    """Return the ledger as reference text; empty without a ledger, or if nothing is to be said.
+
+    It has the lines of messages before the boundary and of messages that are sent in another form,
+    and those that a person wrote or changed. All others stand in the messages that are sent. The
+    owner's standing rules come first.
+    """
+    if not context.policy.ledger.ratio:
+        return ""
+    standing_lines = to_core_lines(load_rules(context.facts.session_id))
+    standing_texts = {normalize_text(line.text) for line in standing_lines}
+    rows = store.select_lines(context.facts.session_id).exclude(status=Status.DROPPED)
+    hidden_filter = Q(seq=None) | Q(is_edited=True) | Q(seq__lt=boundary_seq or 0)
+    if shortened_seqs:
+        hidden_filter |= Q(seq__gte=min(shortened_seqs))
+    first_live_seq = boundary_seq or 0
+    lines = [
+        store.to_core_line(row)
+        for row in rows.filter(hidden_filter).order_by("seq", "id")
+        if _is_out_of_sight(row, first_live_seq, shortened_seqs)
+        and normalize_text(row.text) not in standing_texts
+    ]
+    return render_ledger(
+        [*standing_lines, *lines], max_chars=count_ledger_chars(context.policy, context.budget)
+    )
+
+
+def estimate_growth(context: SessionContext, last_seq: int) -> int:
+    """Return the characters that the ledger may grow by if messages up to `last_seq` are compacted.
+
+    A pass counts them before it knows where the boundary will be.
+    """
+    if not context.policy.ledger.ratio:
+        return 0
+    present_text = render_lines(context, boundary_seq=context.facts.boundary_seq)
+    next_text = render_lines(context, boundary_seq=last_seq + 1)
+    return max(0, len(next_text) - len(present_text))
+
+
+def count_ledger_chars(policy: Policy, budget: Budget | None) -> int:
+    """Return the most characters that the ledger may take."""
+    basis = budget.basis if budget else UNKNOWN_BASIS
+    chars_per_token = min(STORED_CHARS_PER_TOKEN, policy.estimate.chars_per_token)
+    return int(take_share(policy.ledger.ratio, basis) * chars_per_token)
+
+
+def _is_out_of_sight(row: LedgerLine, first_live_seq: int, shortened_seqs: Collection[int]) -> bool:
+    """Return True for a line that the messages which are sent do not say, or say otherwise."""
+    if row.seq is None or row.is_edited:
+        return True
+    if row.seq >= first_live_seq:
+        return row.seq in shortened_seqs
+    # What superseded it stands in a message that is sent, so the older line says nothing any more.
+    return row.superseded_by is None or row.superseded_by < first_live_seq

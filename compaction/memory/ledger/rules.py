@@ -1,0 +1,97 @@
+"""Rules that a person has lifted from a session to all of them ("always").
+
+They stand in the ledger of each session whose policy has one, in its envelope and its share of the
+budget. A session gets them with its next request, so a change touches no session by itself.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+
+from chatcore.databases.person_lock import lock_person
+from chatcore.models import Session
+from compaction import policies
+from compaction.memory.ledger import store
+from compaction.memory.ledger.changes import NoSuchLine
+from compaction.memory.ledger.rule_store import load_rules
+from compaction.memory.models import LedgerLine, SentRules, StandingRule
+from compaction.sessions.facts import list_session_ids
+from compaction.sessions.source_messages import lock_session
+from compaction.sizing.session_context import load_session_context
+from compaction.summaries.state import publish_state
+
+MAX_RULES = 100  # of a user
+
+
+class TooManyRules(Exception):
+    """The user has as many rules as anyone may have."""
+
+
+def add_rule(owner: Any, fields: Mapping[str, Any]) -> StandingRule:
+    """Store a rule that a person wrote, and return it. Raises TooManyRules."""
+    with transaction.atomic():
+        lock_person(owner.pk)
+        if StandingRule.objects.filter(owner=owner).count() >= MAX_RULES:
+            raise TooManyRules
+        return StandingRule.objects.create(owner=owner, **fields)
+
+
+def lift_line(owner: Any, line_id: int) -> StandingRule:
+    """Make a line of one of the owner's sessions a rule, once. Raises NoSuchLine, TooManyRules."""
+    session_ids = list_session_ids(owner)
+    line = LedgerLine.objects.filter(pk=line_id, session__in=session_ids).first()
+    if line is None or not store.select_lines(line.session_id).filter(pk=line_id).exists():
+        raise NoSuchLine
+    rules = StandingRule.objects.filter(owner=owner, line=line)
+    try:
+        with transaction.atomic():
+            return rules.first() or add_rule(
+                owner, {"kind": line.kind, "text": line.text, "line": line}
+            )
+    except IntegrityError:  # lifted at the same moment
+        return rules.get()
+
+
+def refresh_session(session: Session) -> None:
+    """Put the owner's rules, as they are now, beside the session's summary.
+
+    Without a ledger in its policy nothing happens; a preset takes no query to find that out.
+    """
+    _, policy = policies.choose_policy(*session.policy_names)
+    if not policy.ledger.ratio:
+        return
+    fingerprint = _compute_fingerprint(load_rules(session.pk))
+    sent_rules = SentRules.objects.filter(session=session.pk).first()
+    if sent_rules is None:
+        is_current = not fingerprint
+    else:
+        is_current = (sent_rules.fingerprint, sent_rules.version) == (
+            fingerprint,
+            session.context_version,
+        )
+    if not is_current:
+        _publish_rules(session.pk, fingerprint)
+
+
+def _publish_rules(session_id: UUID, fingerprint: str) -> None:
+    with transaction.atomic():
+        if not lock_session(session_id):
+            return
+        publish_state(session_id)
+        context = load_session_context(session_id)
+        version = context.facts.version if context else 0
+        SentRules.objects.update_or_create(
+            session_id=session_id, defaults={"fingerprint": fingerprint, "version": version}
+        )
+
+
+def _compute_fingerprint(rules: Sequence[StandingRule]) -> str:
+    """Return what differs when any rule differs; empty without rules."""
+    if not rules:
+        return ""
+    values = [(rule.kind, rule.text) for rule in rules]
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()

@@ -1,0 +1,154 @@
+"""Check what the summary model wrote against the messages, and write an extract in its place."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from compaction.core.estimate import estimate_summary
+from compaction.core.leaf import NumberedLine
+from compaction.core.policy import Policy
+from compaction.core.stages.base import SummaryFailed
+from compaction.memory.core.leaves.composition import shorten_by_rank
+from compaction.memory.core.ledger.lines import LedgerLine
+from compaction.memory.core.verify.completion import add_missing_lines
+from compaction.memory.core.verify.extract import write_extract
+from compaction.memory.core.verify.repair import verify_summary
+from compaction.memory.core.verify.report import build_record, build_report
+from compaction.memory.core.verify.sources import Role, Source, SourceIndex
+from compaction.memory.ledger.store import load_lines
+from compaction.models import CompactionRun
+from compaction.session_memory import SummaryVerifier
+from compaction.summaries.headers import HEADER
+from compaction.summaries.refusals import UntrueSummary
+
+ADDED_SHARE = 0.15  # of a summary's tokens may be what is added to it word for word
+CHARS_PER_TOKEN = 4
+SMALLEST_EXTRACT_CHARS = 200
+LENGTH_TOLERANCE = 1.5  # of its tokens; a summary that is longer loses sentences
+
+
+class LedgerVerifier(SummaryVerifier):
+    """The checks of one run's summaries, and the record of what they found."""
+
+    def __init__(self, run: CompactionRun, policy: Policy) -> None:
+        self.run = run
+        self.policy = policy
+        self.extract_reason = ""
+        self._records: list[dict[str, Any]] = []
+        self._index: tuple[tuple[str | None, str], SourceIndex] | None = None
+
+    def verify(
+        self, summary: str, *, previous: str | None, lines: str, max_tokens: int, may_grow: bool
+    ) -> str:
+        """Return the summary as it may be installed: checked, and repaired if the policy allows it.
+
+        `lines` are the messages of the call as the model read them. Raises UntrueSummary.
+        """
+        knobs = self.policy.verify
+        if not knobs.checks:
+            return summary
+        index = self._build_index(previous, lines)
+        verification = verify_summary(
+            summary, index, may_repair=knobs.repair, ledger_lines=self._ledger_lines
+        )
+        self._record(verification.records)
+        if verification.objection:
+            raise UntrueSummary(verification.objection)
+        if may_grow or not knobs.repair:
+            return verification.summary
+        summary = self._shorten(verification.summary, max_tokens)
+        if self.policy.ledger.ratio:
+            return summary
+        free_chars = (len(lines) + len(previous or "") - len(summary)) // 2
+        max_chars = min(int(max_tokens * CHARS_PER_TOKEN * ADDED_SHARE), free_chars)
+        complete_summary, records = add_missing_lines(summary, index.sources, max_chars=max_chars)
+        self._record(records)
+        return complete_summary
+
+    def _shorten(self, summary: str, max_tokens: int) -> str:
+        """Return a summary that is much too long without its sentences of the lowest rank."""
+        if self._count_tokens(summary) <= max_tokens * LENGTH_TOLERANCE:
+            return summary
+        self._record([build_record("length", summary, "shortened")])
+        return shorten_by_rank(summary, max_tokens, self._count_tokens)
+
+    def _count_tokens(self, text: str) -> int:
+        return estimate_summary(text, self.policy)
+
+    @cached_property
+    def _ledger_lines(self) -> list[LedgerLine]:
+        """What was said word for word; nothing where the policy keeps no ledger."""
+        if not self.policy.ledger.ratio:
+            return []
+        return load_lines(self.run.session_id)
+
+    def write_extract(
+        self,
+        failure: SummaryFailed,
+        *,
+        previous: str | None,
+        lines: Sequence[NumberedLine],
+        max_tokens: int,
+    ) -> str:
+        """Return sentences of the messages in place of a summary that could not be written.
+
+        Raises the failure again where the policy writes no extracts.
+        """
+        if not self.policy.verify.extract:
+            raise failure
+        self.extract_reason = self.extract_reason or failure.reason
+        sources = [
+            replace(source, seq=line.seq)
+            for line in lines
+            for source in parse_sources(None, line.text)
+        ]
+        source_tokens = sum(estimate_summary(line.text, self.policy) for line in lines)
+        source_tokens += estimate_summary(previous, self.policy)
+        limit = min(max_tokens, source_tokens // 2)
+        max_chars = max_tokens * CHARS_PER_TOKEN
+        while max_chars >= SMALLEST_EXTRACT_CHARS:
+            text = write_extract(previous, sources, max_chars=max_chars)
+            if text and estimate_summary(text, self.policy) <= limit:
+                self._record([])
+                return text
+            max_chars = max_chars * 3 // 4
+        raise failure
+
+    def _record(self, records: Sequence[dict[str, Any]]) -> None:
+        """Keep what was found with the run, whose end writes it to the database."""
+        self._records += records
+        self.run.verification = build_report(self._records)
+        if self.extract_reason:
+            self.run.verification["extract"] = self.extract_reason
+
+    def _build_index(self, previous: str | None, lines: str) -> SourceIndex:
+        if self._index is None or self._index[0] != (previous, lines):
+            self._index = (previous, lines), SourceIndex(parse_sources(previous, lines))
+        return self._index[1]
+
+
+def parse_sources(previous: str | None, lines: str) -> list[Source]:
+    """Return the messages of a call, and the earlier summary, with who wrote each.
+
+    No message can imitate a header (`headers.py`).
+    """
+    sources = [Source("summary", previous)] if previous else []
+    marks = list(HEADER.finditer(lines))
+    first_text = lines[: marks[0].start()] if marks else lines
+    if first_text.strip():
+        sources.append(Source("summary", first_text.strip()))
+    ends = [*(mark.start() for mark in marks[1:]), len(lines)][: len(marks)]
+    for mark, end in zip(marks, ends, strict=True):
+        text = lines[mark.end() : end].strip()
+        if text:
+            sources.append(Source(_find_role(mark["mark"]), text))
+    return sources
+
+
+def _find_role(mark: str) -> Role:
+    if mark == "user":
+        return "user"
+    if mark.startswith("summary"):
+        return "summary"
+    return "tool" if mark.startswith("result") else "assistant"

@@ -1,0 +1,150 @@
+"""What compaction asks of the app of memory; where it is absent, each answer is nothing."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Protocol
+from uuid import UUID
+
+from django.apps import apps
+from django.utils.module_loading import import_string
+
+from compaction.core.leaf import Leaf, NumberedLine
+from compaction.core.policy import Policy
+from compaction.core.stages.base import SummaryFailed, SummaryTask
+
+if TYPE_CHECKING:
+    from compaction.models import CompactionRun
+    from compaction.sizing.session_context import SessionContext
+    from compaction.summaries.calls import SummaryClient, SummaryJob, SummaryResult
+
+APP = "compaction.memory"
+
+
+class SummaryVerifier:
+    """The checks of one run's summaries."""
+
+    extract_reason = ""
+
+    def verify(
+        self, summary: str, *, previous: str | None, lines: str, max_tokens: int, may_grow: bool
+    ) -> str:
+        """Return the summary as it may be installed. Raises UntrueSummary.
+
+        `lines` are the messages of the call as the model read them.
+        """
+        return summary
+
+    def write_extract(
+        self,
+        failure: SummaryFailed,
+        *,
+        previous: str | None,
+        lines: Sequence[NumberedLine],
+        max_tokens: int,
+    ) -> str:
+        """Return sentences of the messages in place of a summary, or raise the failure again."""
+        raise failure
+
+
+class SpanWriter(Protocol):
+    """Summarizes spans of messages once, and composes the summary of all of them."""
+
+    def extend_leaves(
+        self,
+        task: SummaryTask,
+        lines: Sequence[NumberedLine],
+        *,
+        announce_start: Callable[[], None],
+    ) -> tuple[Leaf, ...]: ...
+
+    def compose(self, task: SummaryTask, leaves: Sequence[Leaf]) -> str: ...
+
+
+class SessionMemory:
+    """What is remembered of a session beside its summary. Writes are in the caller's transaction.
+
+    The caller holds the session's row.
+    """
+
+    def limit_policy(self, policy: Policy) -> Policy:
+        """Return what can be done of a policy."""
+        return replace(
+            policy,
+            ledger=replace(policy.ledger, ratio=0),
+            recall=replace(policy.recall, tokens=0),
+            verify=replace(policy.verify, checks=False, repair=False, extract=False),
+            summary=replace(policy.summary, spans="rewritten"),
+        )
+
+    def read_messages(self, context: "SessionContext", *, reads_all: bool) -> None:
+        """Read messages that are not read yet: the newest few, or all of them."""
+
+    def render_text(
+        self,
+        context: "SessionContext",
+        *,
+        boundary_seq: int | None,
+        shortened_seqs: Collection[int],
+    ) -> str:
+        """Return what stands beside a summary up to the boundary; empty for nothing."""
+        return ""
+
+    def render_stored_text(self, context: "SessionContext") -> str:
+        """Return what stands beside the summary for the context as it is."""
+        return ""
+
+    def estimate_growth(self, context: "SessionContext", last_seq: int) -> int:
+        """Return by how many characters it may grow if messages up to this one are compacted."""
+        return 0
+
+    def has_text(self, session_id: UUID) -> bool:
+        """Return True if the session has ever had anything to remember."""
+        return False
+
+    def forget_messages(self, session_id: UUID, seqs: Collection[int]) -> bool:
+        """Forget what deleted messages said. Return True if there was any of it."""
+        return False
+
+    def withdraw_messages(self, session_id: UUID, seqs: Collection[int]) -> None:
+        """Leave out what superseded messages said, and bring back that of current ones."""
+
+    def copy_to_fork(self, session_id: UUID, *, target_id: UUID, last_seq: int) -> bool:
+        """Copy what is remembered of messages up to this one. Return True if there is any text."""
+        return False
+
+    def build_verifier(self, run: "CompactionRun", policy: Policy) -> SummaryVerifier:
+        """Return the checks of a run's summaries."""
+        return SummaryVerifier()
+
+    def build_span_writer(
+        self,
+        client: "SummaryClient",
+        policy: Policy,
+        *,
+        token_ratio: float,
+        build_job: "Callable[[SummaryTask], SummaryJob]",
+        apply_delta: "Callable[[SummaryJob, SummaryResult], SummaryJob]",
+    ) -> SpanWriter:
+        """Return what writes summaries of frozen spans; without one, no policy has them."""
+        raise NotImplementedError
+
+    def store_leaves(
+        self, run: "CompactionRun", summary: str, leaves: Sequence[Leaf], *, policy: Policy
+    ) -> None:
+        """Store the leaves that an installed summary is composed of."""
+
+
+@cache
+def is_installed() -> bool:
+    """Return True if the app of memory is installed."""
+    return apps.is_installed(APP)
+
+
+@cache
+def get_memory() -> SessionMemory:
+    """Return what answers for memory."""
+    memory: SessionMemory = (
+        import_string(f"{APP}.hooks.Memory")() if is_installed() else SessionMemory()
+    )
+    return memory

@@ -1,0 +1,173 @@
+"""What is recognized in a message as a rule, a preference, a decision, a commitment or a value."""
+
+import re
+
+import pytest
+
+from compaction.memory.core.ledger.languages import LANGUAGES
+from compaction.memory.core.ledger.languages.base import index_cues
+from compaction.memory.core.ledger.lines import LedgerLine
+from compaction.memory.core.ledger.recognition import MESSAGE_LINES, recognize_lines
+from tests.support import ledger_wordings as wordings
+from tests.support.ledger_messages import PlantedMessage, generate_messages
+
+MESSAGES = 400
+SEED = 20261122
+
+
+def recognize(text: str) -> tuple[LedgerLine, ...]:
+    return recognize_lines(text, role="user", seq=7)
+
+
+def list_kinds(text: str) -> set[str]:
+    return {line.kind for line in recognize(text)}
+
+
+def test_every_cue_is_a_pattern() -> None:
+    """They are compiled when they are needed, so a mistake in one would wait for its word."""
+    cues = [
+        cue for kind in index_cues(LANGUAGES).values() for each in kind.values() for cue in each
+    ]
+    assert len(cues) > 100
+    assert all(re.compile(cue.source) for cue in cues)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("By the way, from now on never push to main on Fridays.", "rule"),
+        ("Don't ever email the client directly.", "rule"),
+        ("Prices must not include VAT.", "rule"),
+        ("Quote prices only in euros, please.", "rule"),
+        ("Whenever a period comes up, use the fiscal year.", "rule"),
+        ("Auf keinen Fall Kundendaten weitergeben.", "rule"),
+        ("Ab jetzt immer erst Petra fragen.", "rule"),
+        ("Versprich in keinem Brief einen Ausgang.", "rule"),
+        ("I prefer short mails.", "preference"),
+        ("Please call me Jo.", "preference"),
+        ("Bitte auf Deutsch.", "preference"),
+        ("Let's go with PostgreSQL.", "decision"),
+        ("Actually no, use MySQL instead.", "decision"),
+        ("Nehmen wir doch lieber den Zug.", "decision"),
+        ("I'll send it by Friday.", "commitment"),
+        ("Remind me to water the plants.", "commitment"),
+        ("Erinnere mich an die Steuer.", "commitment"),
+        ("The contract is not covered by the insurance.", "value"),
+    ],
+)
+def test_a_sentence_is_recognized_as_what_it_is(text: str, kind: str) -> None:
+    assert kind in list_kinds(f"Hello there. {text} Thanks a lot.")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "INV-2026-118", "4711", "$1,250.50", "1.250,00 €", "2026-03-04", "March 4", "4. März",
+        "14:30", "3 pm", "https://example.com/a?b=c", "/etc/hosts", "C:\\Temp\\a.txt",
+        "src/app/main.py", "ada@example.com", "2.14.1", "v3", "30 GB", "12 %", "9f3c2ab",
+        "db1.prod.internal", "+49 30 1234567", "ORDERS_DB_URL", "DE89 3704 0044 0532 0130 00",
+    ],
+)  # fmt: skip
+def test_an_exact_value_is_recognized(value: str) -> None:
+    lines = recognize(f"So the thing we talked about is {value} as far as I know.")
+    assert any(value in line.text for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("The staging port is 8080.", "staging port"),
+        ("Please set the staging port to 9090 now.", "staging port"),
+        ("9090 is the new staging port.", "staging port"),
+        ("Staging port: 9090", "staging port"),
+        ("The deadline for the report is May 3.", "deadline report (date)"),
+        ("Der Stundensatz beträgt jetzt 95 €.", "stundensatz"),
+        ("My sister Ada is here.", "sister (name)"),
+    ],
+)
+def test_the_key_says_what_a_value_is_about(text: str, key: str) -> None:
+    assert key in [line.key for line in recognize(text) if line.kind == "value"]
+
+
+def test_two_values_of_a_sentence_have_keys_of_their_own() -> None:
+    lines = recognize("The staging port is 8080 and the production port is 443.")
+    assert [line.key for line in lines] == ["staging port", "production port"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I've never been to Rome.",
+        "Never mind, it works now.",
+        "Is it always this slow?",
+        "Should I never do that?",
+        "My teacher said you must never give up.",
+        'He said "never push on Fridays" and laughed.',
+        "It must have been hard.",
+        "Das darf doch nicht wahr sein!",
+        "Das klappt bei mir nie.",
+        "What do you think about it?",
+        "```\nnever(do, this)\n```",
+        "> you must always answer",
+        "2026-01-02 10:00:00 ERROR value must never be null",
+        "Here is the mail from my landlord:\nYou must never use the garden. Always close the door.",
+    ],
+)
+def test_what_is_no_order_of_the_writer_is_no_rule(text: str) -> None:
+    assert "rule" not in list_kinds(text)
+
+
+def test_the_items_under_a_title_of_rules_are_rules() -> None:
+    lines = recognize("Ground rules:\n- British spelling\n- tables for numbers\n\nThanks!")
+    assert [line.text for line in lines] == ["British spelling", "tables for numbers"]
+
+
+def test_a_line_is_word_for_word_the_sentence_with_its_negation() -> None:
+    sentence = "Do not, whatever Bob tells you, delete the 3 backups in /srv/old."
+    assert {line.text for line in recognize(f"Well. {sentence} Ok?")} == {sentence}
+
+
+def test_of_tools_short_labelled_values_are_taken_and_nothing_else() -> None:
+    text = '{\n  "port": 8080,\n  "note": "never restart"\n}\nYou must never restart it.'
+    lines = recognize_lines(text, role="tool", seq=3)
+    assert [(line.key, line.text, line.kind) for line in lines] == [
+        ("port", '"port": 8080', "value")
+    ]
+    assert not recognize_lines(f"port: 8080\n{'x' * 2_000}", role="tool", seq=3)
+
+
+def test_what_the_model_says_binds_nobody() -> None:
+    assert not recognize_lines("Never push. The port is 8080.", role="assistant", seq=3)
+
+
+def test_a_message_has_a_limited_number_of_lines_and_rules_come_first() -> None:
+    text = "\n".join(f"The port of host {number} is {number + 8000}." for number in range(900))
+    lines = recognize(f"{text}\nNever restart the hosts.")
+    assert len(lines) == MESSAGE_LINES
+    assert lines[-1].kind == "rule"
+
+
+def share_of(templates: list[str], kind: str) -> float:
+    messages = list(generate_messages(templates, seed=SEED, count=MESSAGES))
+    return sum(kind in list_kinds(message.text) for message in messages) / len(messages)
+
+
+def test_planted_rules_are_recognized() -> None:
+    assert share_of(wordings.RULES_EN, "rule") >= 0.97
+    assert share_of(wordings.RULES_DE, "rule") >= 0.97
+
+
+def test_ordinary_sentences_are_no_rules() -> None:
+    assert share_of(wordings.ORDINARY_EN, "rule") <= 0.02
+    assert share_of(wordings.ORDINARY_DE, "rule") <= 0.02
+
+
+@pytest.mark.parametrize("templates", [wordings.VALUES_EN, wordings.VALUES_DE])
+def test_planted_values_are_recognized(templates: list[str]) -> None:
+    messages = list(generate_messages(templates, seed=SEED, count=MESSAGES))
+    found = [_holds(message, value) for message in messages for value in message.values]
+    assert sum(found) >= 0.97 * len(found)
+
+
+def _holds(message: PlantedMessage, value: str) -> bool:
+    return any(value in line.text for line in recognize(message.text))

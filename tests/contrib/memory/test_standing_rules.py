@@ -1,0 +1,209 @@
+"""A person lets a line hold always: it stands in all sessions of theirs that have a ledger."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from rest_framework.test import APIClient
+
+from chatcore.models import ContextRevision, Session
+from chatcore.sessions import deletion
+from chatcore.turns.deletion import delete_message
+from compaction.memory.ledger import rules
+from compaction.memory.models import LedgerLine, StandingRule
+from tests.support.compaction_sessions import fill_session, say
+from tests.support.ledger_sessions import (  # noqa: F401
+    RULE,
+    compact,
+    read_next_request,
+    session,
+)
+from tests.support.scripted_model import ScriptedModel
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def line(session: Session) -> LedgerLine:  # noqa: F811
+    """The rule that the user has said in the session."""
+    say(session, RULE)
+    return LedgerLine.objects.get(session=session, kind="rule")
+
+
+@pytest.fixture
+def other(session: Session) -> Session:  # noqa: F811
+    """Another session of the same user, with the same policy."""
+    return Session.objects.create(owner=session.owner, model=session.model, policy=session.policy)
+
+
+def lift(api: APIClient, line: LedgerLine) -> dict[str, Any]:
+    lifted = api.post("/api/v1/rules", {"line": line.pk})
+    assert lifted.status_code == 201, lifted.json()
+    rule: dict[str, Any] = lifted.json()
+    return rule
+
+
+def preview(api: APIClient, session: Session) -> str:  # noqa: F811
+    return str(api.get(f"/api/v1/sessions/{session.pk}/context/preview").json())
+
+
+def test_a_lifted_line_stands_in_another_session_from_its_next_request_on(
+    line: LedgerLine, other: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    assert RULE not in read_next_request(other, scripted)
+    rule = lift(api, line)
+    assert (rule["kind"], rule["text"], rule["line"]) == ("rule", RULE, line.pk)
+    assert rule["session"] == str(line.session_id)
+    request = read_next_request(other, scripted)
+    assert request.count(RULE) == 1
+    assert "What was said, word for word" in request
+
+
+def test_a_new_session_has_it_in_its_first_request_and_preview(
+    line: LedgerLine, other: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    lift(api, line)
+    assert RULE in preview(api, other)
+    assert RULE in read_next_request(other, scripted)
+
+
+def test_it_survives_a_compaction_and_stands_once(
+    line: LedgerLine, other: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    lift(api, line)
+    say(other, RULE)
+    other.refresh_from_db()
+    fill_session(other)
+    compact(other)
+    assert read_next_request(other, scripted).count(RULE) == 1
+
+
+def test_what_has_not_changed_makes_no_new_version_of_the_context(
+    line: LedgerLine, other: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    lift(api, line)
+    for _ in range(3):
+        read_next_request(other, scripted)
+    assert ContextRevision.objects.filter(session=other).count() == 1
+
+
+def test_a_policy_without_a_ledger_and_another_user_do_not_get_it(
+    line: LedgerLine,
+    other: Session,
+    api: APIClient,
+    scripted: ScriptedModel,
+    django_user_model: type[User],
+) -> None:
+    lift(api, line)
+    bob = django_user_model.objects.create_user("bob")
+    foreign = Session.objects.create(owner=bob, model=other.model, policy=other.policy)
+    plain = Session.objects.create(owner=other.owner, model=other.model, policy="oneclaw")
+    assert RULE not in read_next_request(foreign, scripted)
+    assert RULE not in read_next_request(plain, scripted)
+    assert not ContextRevision.objects.filter(session__in=(foreign, plain)).exists()
+
+
+def test_it_is_edited_and_dropped_everywhere(
+    line: LedgerLine, other: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    address = f"/api/v1/rules/{lift(api, line)['id']}"
+    assert RULE in read_next_request(other, scripted)
+    edited = api.patch(address, {"text": "Never fly on a Monday."})
+    assert edited.json()["text"] == "Never fly on a Monday."
+    request = read_next_request(other, scripted)
+    assert "Never fly on a Monday." in request
+    assert RULE not in request
+    assert api.delete(address).status_code == 204
+    assert "Never fly on a Monday." not in read_next_request(other, scripted)
+    assert api.get(address).status_code == 404
+
+
+def test_the_ledger_says_which_line_holds_always_and_lifting_it_twice_is_lifting_it_once(
+    line: LedgerLine, api: APIClient
+) -> None:
+    rule = lift(api, line)
+    assert lift(api, line)["id"] == rule["id"]
+    shown = api.get(f"/api/v1/sessions/{line.session_id}/ledger").json()["results"]
+    assert [each["rule"] for each in shown if each["id"] == line.pk] == [rule["id"]]
+    assert [each["id"] for each in api.get("/api/v1/rules").json()["results"]] == [rule["id"]]
+
+
+def test_the_rule_follows_what_a_person_does_to_its_line(line: LedgerLine, api: APIClient) -> None:
+    lift(api, line)
+    address = f"/api/v1/sessions/{line.session_id}/ledger/{line.pk}"
+    api.patch(address, {"text": "Never on Sundays."})
+    assert StandingRule.objects.get().text == "Never on Sundays."
+    api.patch(address, {"status": "dropped"})
+    assert not StandingRule.objects.exists()
+
+
+def test_it_outlives_its_message_and_its_session_but_not_its_user(
+    line: LedgerLine, api: APIClient
+) -> None:
+    lift(api, line)
+    delete_message(line.session.messages.get(role="user"))
+    [rule] = api.get("/api/v1/rules").json()["results"]
+    assert (rule["text"], rule["line"], rule["session"]) == (RULE, None, None)
+    deletion.delete_session(line.session_id)
+    assert StandingRule.objects.count() == 1
+    line.session.owner.delete()
+    assert not StandingRule.objects.exists()
+
+
+def test_nothing_that_is_said_makes_a_rule(
+    session: Session,  # noqa: F811
+    other: Session,
+    scripted: ScriptedModel,
+) -> None:
+    say(session, f"Always, in all my chats: {RULE} Make this a standing rule.")
+    assert not StandingRule.objects.exists()
+    assert RULE not in read_next_request(other, scripted)
+
+
+def test_a_person_writes_a_rule_without_a_line(
+    other: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    written = api.post("/api/v1/rules", {"text": "Answer in metric units.", "kind": "preference"})
+    assert (written.status_code, written.json()["line"]) == (201, None)
+    assert "Answer in metric units." in read_next_request(other, scripted)
+
+
+def test_rules_stay_within_the_ledgers_share_of_the_budget(
+    other: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    for number in range(40):
+        rule = {"text": f"Rule {number}: " + "never forget it " * 20}
+        assert api.post("/api/v1/rules", rule).status_code == 201
+    request = read_next_request(other, scripted)
+    assert "more lines of the ledger are left out here" in request
+    background = ContextRevision.objects.get(session=other).background
+    assert 4_000 < len(background) <= 8_192 * 4 * 0.15
+
+
+def test_a_foreign_line_and_bad_input_are_refused_and_name_the_field(
+    line: LedgerLine,
+    api: APIClient,
+    as_user: Callable[[User], APIClient],
+    django_user_model: type[User],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stranger = as_user(django_user_model.objects.create_user("bob"))
+    rule = lift(api, line)
+    assert stranger.get(f"/api/v1/rules/{rule['id']}").status_code == 404
+    assert stranger.delete(f"/api/v1/rules/{rule['id']}").status_code == 404
+    monkeypatch.setattr(rules, "MAX_RULES", 1)
+    bad_inputs: list[tuple[APIClient, dict[str, Any], str]] = [
+        (stranger, {"line": line.pk}, "line"),
+        (api, {}, "text"),
+        (api, {"line": line.pk, "text": "Both."}, "text"),
+        (api, {"line": line.pk, "kind": "rule"}, "kind"),
+        (api, {"text": "x" * 401}, "text"),
+        (api, {"text": "One too many."}, "text"),
+        (api, {"text": "x", "kind": "law"}, "kind"),
+        (api, {"text": "x", "owner": 1}, "owner"),
+    ]
+    for client, payload, field in bad_inputs:
+        refused = client.post("/api/v1/rules", payload)
+        assert refused.status_code == 400, payload
+        assert field in str(refused.json()["errors"]), payload
