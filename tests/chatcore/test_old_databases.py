@@ -1,6 +1,8 @@
 """A database that an older commit filled: upgraded, it has every word, and the talk goes on."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -8,11 +10,12 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
 from rest_framework.test import APIClient
 
 from chatcore.models import Session
+from chatcore.threads import use_own_connection
 from models_registry.models import Provider
 from tests.support.client_tool_requests import bring
 from tests.support.compaction_sessions import summarize_or_chat
@@ -21,9 +24,11 @@ from tests.support.old_databases import (
     COMMITS,
     ENCRYPTION_KEY,
     TOKEN,
+    create_database,
     open_old_database,
     read_answers,
     read_tables,
+    use_database_name,
 )
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -139,3 +144,25 @@ def go_on(sessions: dict[str, str], alice: APIClient, scripted: ScriptedModel) -
     assert birds.compacted_summary in str(scripted.requests[-len(sessions)].json)
     run = read(alice, f"sessions/{birds.pk}/compactions")["results"][0]
     assert alice.post(f"/api/v1/compactions/{run['id']}/rewind").status_code == 200
+
+
+def test_a_thread_that_goes_on_after_another_database_is_left_comes_back(
+    transactional_db: None, tmp_path: Path
+) -> None:
+    """The writer of deltas does, and would not find the next test's turns."""
+    own_connection = partial(use_own_connection, lock_seconds=0.02)
+    with ThreadPoolExecutor(1, initializer=own_connection) as thread:
+        with create_database(tmp_path) as name, use_database_name(name):
+            assert thread.submit(read_database_name).result() == name
+            assert read_database_name() == name
+        assert thread.submit(read_database_name).result() == read_database_name() != name
+        thread.submit(connections.close_all).result()
+
+
+def read_database_name() -> str:
+    with connection.cursor() as cursor:
+        if connection.vendor == "sqlite":
+            cursor.execute("SELECT file FROM pragma_database_list WHERE name = 'main'")
+        else:
+            cursor.execute("SELECT current_database()")
+        return str(cursor.fetchone()[0])

@@ -41,6 +41,15 @@ def close_kept_connections() -> None:
             _close_before_use(open_connection)
 
 
+def move_connections(name: str) -> None:
+    """Let every thread connect to another database of the same server or folder from now on."""
+    close_kept_connections()
+    # Most connections share one dictionary, also those of threads that begin later. A thread with
+    # options of its own has a copy, and may outlive the test: the writer of deltas does.
+    for each in (connection, *_open_connections):
+        each.settings_dict["NAME"] = name
+
+
 def _close_before_use(connection: BaseDatabaseWrapper) -> None:
     def close_once() -> None:
         if not connection.in_atomic_block:

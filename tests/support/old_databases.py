@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 from django.db import connection
 
-from tests.support.database import close_kept_connections
+from tests.support.database import move_connections
 
 FOLDER = Path(__file__).resolve().parents[1] / "chatcore" / "old_databases"
 COMMITS = ("012ffea", "22aa757")
@@ -74,16 +74,12 @@ def connect_to_server(name: str) -> psycopg.Connection:
 @contextlib.contextmanager
 def use_database_name(name: str) -> Iterator[None]:
     """Connect to another database of the same server or folder, in every thread."""
-    # All connections of an alias share this dictionary, also those of threads that begin later.
-    settings = connection.settings_dict
-    previous_name = settings["NAME"]
-    close_kept_connections()
-    settings["NAME"] = name
+    previous_name = connection.settings_dict["NAME"]
+    move_connections(name)
     try:
         yield
     finally:
-        close_kept_connections()
-        settings["NAME"] = previous_name
+        move_connections(previous_name)
 
 
 def read_tables() -> dict[str, dict[Any, dict[str, Any]]]:
