@@ -20,8 +20,10 @@ class HoldAdmin(ChatcoreAdmin):
     ordering = ("-created_at",)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """A hold is ended, and its row stays to say why something was kept."""
-        return False
+        """Allow it for one hold that has ended: while its row stays, so does the account."""
+        if obj is None or obj.ended_at is None:
+            return False
+        return super().has_delete_permission(request, obj)
 
     def save_model(self, request: HttpRequest, obj: Hold, form: Any, change: bool) -> None:
         """Note who has put the user on hold."""

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import DELETION, LogEntry
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
@@ -140,6 +141,24 @@ def test_no_form_of_the_admin_takes_words(admin_client: Client, held: Session) -
         path = reverse(f"admin:webhooks_webhook_{act}", args=[webhook.pk])
         admin_client.post(path, {"url": "https://example.com/other", "events": "[]", "post": "yes"})
         assert Webhook.objects.get().url == webhook.url
+
+
+def test_a_hold_that_has_ended_is_deleted_in_the_admin_and_the_account_after_it(
+    admin_client: Client, held: Session, user: User
+) -> None:
+    hold = Hold.objects.get()
+    pages = [
+        reverse("admin:holds_hold_delete", args=[hold.pk]),
+        reverse("admin:auth_user_delete", args=[user.pk]),
+    ]
+    assert admin_client.post(pages[0], {"post": "yes"}).status_code == 403
+    Hold.objects.update(ended_at=timezone.now())
+    admin_client.post(pages[1], {"post": "yes"})
+    assert User.objects.filter(pk=user.pk).exists()  # the hold says why something was kept
+    assert admin_client.post(pages[0], {"post": "yes"}).status_code == 302
+    assert LogEntry.objects.filter(object_id=str(hold.pk), action_flag=DELETION).exists()
+    assert admin_client.post(pages[1], {"post": "yes"}).status_code == 302
+    assert not User.objects.filter(pk=user.pk).exists()
 
 
 def test_an_old_file_that_was_never_sent_stays(api: APIClient, held: Session) -> None:
