@@ -27,7 +27,13 @@ if TYPE_CHECKING:
 
 Card = dict[str, Any]
 Place = Literal[
-    "settings", "chat_settings", "chat_menu", "context_panel", "summary_card", "timeline"
+    "settings",
+    "chat_settings",
+    "chat_menu",
+    "sidebar",
+    "context_panel",
+    "summary_card",
+    "timeline",
 ]
 Rows = TypeVar("Rows", bound="QuerySet[Any, Any]")
 
@@ -59,6 +65,16 @@ OPTIONAL_APPS = (
     OptionalApp("backups"),
     OptionalApp("compat", tables=("chatcore_storedresponse",)),
     OptionalApp("group_rights", tables=("chatcore_grouprights",)),
+    OptionalApp(
+        "imports",
+        tables=(
+            "chatcore_importedchat",
+            "chatcore_importproblem",
+            "chatcore_importpart",
+            "chatcore_importfile",
+            "chatcore_import",
+        ),
+    ),
     OptionalApp(
         "invitations",
         tables=("chatcore_invitation_groups", "chatcore_invitation"),
@@ -112,6 +128,10 @@ class Extension:
     # A condition of SQL that is true where it may limit anybody's tools: each measurement of a
     # context asks it (chatcore/statements.py).
     tool_limits_sql: str = ""
+    # A model whose rows say when their `session` came here, which retention takes for a use.
+    arrivals: str = ""
+    # Dotted paths of modules with `has_due_jobs()` and `run_due_jobs()`: the worker asks them.
+    worker_jobs: tuple[str, ...] = ()
     # Dotted paths of what it stores beside a session (chatcore.transfer.sections.SessionSection).
     session_sections: tuple[str, ...] = ()
 

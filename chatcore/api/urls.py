@@ -8,8 +8,6 @@ from chatcore.api import (
     context,
     event_streams,
     forks,
-    import_uploads,
-    imports,
     mcp_servers,
     messages,
     models,
@@ -41,13 +39,6 @@ ROUTES = {
     "v1/sessions/<uuid:session_id>/search": search.SessionSearchView,
     "v1/attachments/inspect": attachments.AttachmentInspectionView,
     "v1/attachments/<uuid:attachment_id>": attachments.AttachmentDetailView,
-    "v1/imports": imports.ImportListView,
-    "v1/imports/uploads": import_uploads.UploadListView,
-    "v1/imports/<uuid:import_id>": import_uploads.ImportDetailView,
-    "v1/imports/<uuid:import_id>/files/<uuid:file_id>": import_uploads.UploadPieceView,
-    "v1/imports/<uuid:import_id>/problems/<int:problem_id>/original": (
-        import_uploads.ImportOriginalView
-    ),
     "v1/export": transfer.UserExportView,
     "v1/sessions/import": transfer.SessionImportView,
     "v1/sessions/<uuid:session_id>/export": transfer.SessionExportView,

@@ -4,13 +4,6 @@ from chatcore.models.attachment import Attachment
 from chatcore.models.context import ContextEdit, ContextRevision
 from chatcore.models.event import SessionEvent
 from chatcore.models.idempotency_key import IdempotencyKey
-from chatcore.models.imports import (
-    Import,
-    ImportedChat,
-    ImportFile,
-    ImportPart,
-    ImportProblem,
-)
 from chatcore.models.installation import Installation
 from chatcore.models.mcp_server import McpServer, ToolApproval
 from chatcore.models.message import (
@@ -36,11 +29,6 @@ __all__ = [
     "ContextEdit",
     "ContextRevision",
     "IdempotencyKey",
-    "Import",
-    "ImportFile",
-    "ImportPart",
-    "ImportProblem",
-    "ImportedChat",
     "Installation",
     "McpServer",
     "Message",

@@ -19,7 +19,6 @@ from chatcore.sessions import discarding
 from chatcore.sessions.retention import delete_unused_sessions
 from chatcore.sessions.upkeep import run_if_clock_is_right
 from chatcore.threads import run_in_thread
-from chatcore.transfer import import_jobs
 from chatcore.turns import recovery
 from chatcore.turns.runner import turn_runner
 from models_registry.models import Provider
@@ -31,7 +30,6 @@ DELETIONS: tuple[tuple[float, Callable[[], object]], ...] = (
     (PRUNE_SECONDS, retention.prune_events),
     (PRUNE_SECONDS, intake.prune_unsent_files),
     (PRUNE_SECONDS, output_store.sweep_orphans),
-    (PRUNE_SECONDS, import_jobs.prune_imports),
     (PRUNE_SECONDS, delete_unused_sessions),
     (PURGE_SECONDS, discarding.purge_due_sessions),
 )

@@ -4,11 +4,12 @@ from datetime import datetime, timedelta
 from functools import partial
 from uuid import UUID
 
+from django.apps import apps
 from django.conf import settings
 
 from chatcore.databases.clock import read_clock
-from chatcore.extension import exclude_kept
-from chatcore.models import ImportedChat, Installation, Session, SessionQuerySet
+from chatcore.extension import exclude_kept, get_extensions
+from chatcore.models import Installation, Session, SessionQuerySet
 from chatcore.row_by_row import try_each
 from chatcore.sessions.deletion import NO_GRACE, delete_session
 from chatcore.sessions.upkeep import note_problem
@@ -76,8 +77,10 @@ def _find_large_round() -> str:
 
 def _select_unused(sessions: SessionQuerySet, cutoff: datetime) -> SessionQuerySet:
     # A chat that was imported keeps its date, which may be years ago; it came here later.
-    just_imported = ImportedChat.objects.filter(created_at__gte=cutoff).values("session")
-    unused_sessions = sessions.filter(updated_at__lt=cutoff).exclude(pk__in=just_imported)
+    unused_sessions = sessions.filter(updated_at__lt=cutoff)
+    for name in [each.arrivals for each in get_extensions() if each.arrivals]:
+        arrivals = apps.get_model(name)._default_manager.filter(created_at__gte=cutoff)
+        unused_sessions = unused_sessions.exclude(pk__in=arrivals.values("session"))
     return exclude_kept(unused_sessions, "owner")
 
 

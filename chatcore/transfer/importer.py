@@ -29,7 +29,6 @@ from chatcore.sessions.drafts import SessionDraft
 from chatcore.sessions.truncation import clean_json
 from chatcore.tools.output import ToolOutput
 from chatcore.transfer import context, links
-from chatcore.transfer.conversation import parse_time
 from chatcore.transfer.exporter import FORMAT, IGNORED_FIELDS, RECORD_FIELDS, SETTING_FIELDS
 from chatcore.transfer.imported_outputs import cut_results
 from chatcore.transfer.reader import (
@@ -40,6 +39,7 @@ from chatcore.transfer.reader import (
     read_section,
 )
 from chatcore.transfer.sections import SessionSection, load_sections
+from chatcore.transfer.times import parse_time
 from models_registry.models import AiModel
 
 # Characters, roughly. Less than that is stored in one transaction.

@@ -28,7 +28,7 @@ from chatcore.turns.recovery import RecoveryChore
 from compaction.patience import is_outage
 from compaction.runs import engine, leases, retention
 from compaction.runs.worker_signs import record_sign, remove_sign
-from compaction.worker.imports import ImportProcess
+from compaction.worker.jobs import JobProcess
 from compaction.worker.run_locks import run_locks
 from compaction.worker.tasks import requeue_run, wake_workers
 
@@ -67,7 +67,7 @@ class ClusterKeeper:
         self.patience = patience
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self._stop_requested = False
-        self._imports = ImportProcess(fork_context)
+        self._jobs = JobProcess(fork_context)
         self._next_prune = 0.0
         self._was_reached = True
         self._waiting_run: UUID | None = None  # the one whose turn it was when last looked at
@@ -103,7 +103,7 @@ class ClusterKeeper:
             cluster.join(STOP_SECONDS)
         else:
             logger.error("the cluster does not work, starting another: %s", fault)
-        self._imports.stop()
+        self._jobs.stop()
         members = list_processes_below()
         with suppress(ProcessLookupError):
             os.killpg(cluster.pid or 0, signal.SIGKILL)
@@ -134,7 +134,7 @@ class ClusterKeeper:
                 stuck_since = {pid: stuck_since.get(pid, now) for pid in stuck_pids}
                 if any(now - since >= self.patience / 3 for since in stuck_since.values()):
                     return f"process {min(stuck_since)} is stopped, or dead and nobody noticed"
-                attempt(self._imports.start_if_due)
+                attempt(self._jobs.start_if_due)
                 if attempt(self._check_next_run, now).result:
                     return f"nobody took compaction run {self._waiting_run}"
             # The lease of a run ends while its worker is stopped; that worker is not dead.

@@ -22,10 +22,11 @@ from rest_framework.test import APIClient
 
 from chatcore.context import sent_requests
 from chatcore.contrib.compat.models import StoredResponse
+from chatcore.contrib.imports.models import Import
 from chatcore.contrib.prompts.models import Prompt
 from chatcore.contrib.sharing.models import Share
 from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
-from chatcore.models import Attachment, Import, McpServer, Message, Session, Turn
+from chatcore.models import Attachment, McpServer, Message, Session, Turn
 from chatcore.projects.changes import add_file, create_project
 from chatcore.providers.base import Request
 from compaction.memory.models import LedgerLine, StandingRule

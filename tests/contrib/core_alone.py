@@ -31,6 +31,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 WORDS = {
     "group_rights": r"rights of (a )?groups?\b|group_?rights",
     "holds": r"legal hold",
+    "imports": r"/imports\b|data-imports|import of another product|\bimport(problem|edchat)",
     "invitations": r"(?<!late )invit",
     "audit": r"audit (log|entr)",
     "backups": r"verify_backup",
@@ -45,6 +46,7 @@ WORDS = {
 PATHS = {
     "budgets": "/api/v1/usage",
     "compat": "/v1/chat/completions",
+    "imports": "/api/v1/imports/uploads",
     "invitations": "/invitation/token/",
     "mcp_server": "/mcp",
     "memory": "/api/v1/rules",

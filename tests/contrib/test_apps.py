@@ -13,7 +13,14 @@ from django.contrib.auth.models import Group, Permission, User
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError, call_command
 from django.db import connection
-from django.db.models import DateField, DateTimeField, DecimalField, IntegerField, Model
+from django.db.models import (
+    BinaryField,
+    DateField,
+    DateTimeField,
+    DecimalField,
+    IntegerField,
+    Model,
+)
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -177,6 +184,8 @@ def store_row(model: Any) -> Model:
             values[field.name] = timezone.now()
         elif isinstance(field, DateField):
             values[field.name] = timezone.now().date()
+        elif isinstance(field, BinaryField):
+            values[field.name] = bytes([number])
         else:
             is_number = isinstance(field, IntegerField | DecimalField)
             values[field.name] = number if is_number else f"é{number}"

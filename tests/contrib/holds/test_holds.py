@@ -15,10 +15,11 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from chatcore.contrib.holds.models import Hold
+from chatcore.contrib.imports.jobs import prune_imports
+from chatcore.contrib.imports.models import Import
 from chatcore.contrib.webhooks.models import Webhook
 from chatcore.files.intake import prune_unsent_files
-from chatcore.models import Attachment, Import, Project, Session
-from chatcore.transfer.import_jobs import prune_imports
+from chatcore.models import Attachment, Project, Session
 from chatcore.transfer.user_export import write_user_export
 from chatcore.web.titles.writing import store_title
 from compaction.memory.models import LedgerLine, StandingRule

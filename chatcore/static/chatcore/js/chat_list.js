@@ -103,7 +103,7 @@ if (storedDeletion) {
   startDeletion(JSON.parse(storedDeletion));
 }
 
-document.getElementById("import-file").addEventListener("change", async (event) => {
+document.getElementById("import-file")?.addEventListener("change", async (event) => {
   const files = [...event.target.files];
   event.target.value = ""; // so that the same file can be chosen again
   if (!files.length) return;

@@ -1,0 +1,1 @@
+"""Chats from other products: readers of their exports, and imports of what these hold."""

@@ -1,0 +1,46 @@
+"""Chatcore's own projects, of the archive of everything: with their files, rules and chats."""
+
+import base64
+import binascii
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from chatcore.contrib.imports.conversation import ChatFile, ForeignProject, to_list, to_text
+from chatcore.contrib.imports.export_files import Member, Sample, to_items
+from chatcore.contrib.imports.products.base import Reader, Source, has_keys
+from chatcore.transfer.times import parse_time
+
+
+class ChatcoreProjectReader(Reader):
+    """Projects as `projects/export.py` writes them."""
+
+    key = "chatcore"
+    name = "Chatcore"
+    has_projects = True
+
+    def recognizes(self, sample: Sample, member: Member) -> bool:
+        return has_keys(sample, "name", "instructions", "rules", "files", "sessions", "edited_at")
+
+    def read_projects(self, value: Any, source: Source) -> Iterator[ForeignProject]:
+        yield ForeignProject(
+            name=to_text(value.get("name")),
+            instructions=to_text(value.get("instructions")),
+            rules=[to_text(rule) for rule in to_list(value.get("rules"))],
+            files=[
+                ChatFile(
+                    name=to_text(file.get("name")) or "file",
+                    load=partial(_decode, to_text(file.get("data"))),
+                )
+                for file in to_items(value.get("files"))
+            ],
+            chats=[to_text(chat) for chat in to_list(value.get("sessions"))],
+            created_at=parse_time(value.get("created_at")),
+        )
+
+
+def _decode(text: str) -> bytes | None:
+    try:
+        return base64.b64decode(text, validate=True) or None
+    except (binascii.Error, ValueError):
+        return None

@@ -1,0 +1,66 @@
+"""TypingMind: `data.chats`, or a cut export with its chats in files of their own."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from chatcore.contrib.imports.conversation import ChatMessage, Conversation, chain, to_dict, to_text
+from chatcore.contrib.imports.export_files import Member, Sample, to_items
+from chatcore.contrib.imports.json_items import Item
+from chatcore.contrib.imports.products.base import (
+    Reader,
+    Source,
+    has_keys,
+    read_parts,
+    split_thoughts,
+)
+from chatcore.transfer.times import parse_time
+
+
+class TypingMindReader(Reader):
+    """Chats of TypingMind."""
+
+    key = "typingmind"
+    name = "TypingMind"
+    path = ("data", "chats")
+
+    def recognizes(self, sample: Sample, member: Member) -> bool:
+        data = to_dict(sample.items[0].get("data")) if sample.items else {}
+        chats = data.get("chats")
+        is_whole = any("chatID" in chat for chat in to_items(chats))
+        is_long = sample.kind == "object" and '"chatID"' in sample.head and not sample.items
+        return is_whole or is_long or has_keys(sample, "chatID", "messages")
+
+    def split(self, member: Member, sample: Sample) -> Iterator[Item]:
+        if sample.kind == "object" and "data" not in sample.keys:
+            yield from _OneChat().split(member, sample)
+        else:
+            yield from super().split(member, sample)
+
+    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+        messages = []
+        for item in to_items(value.get("messages")):
+            role = to_text(item.get("role"))
+            text, files = read_parts(item.get("content"))
+            thoughts, text = split_thoughts(text) if role == "assistant" else ("", text)
+            messages.append(
+                ChatMessage(
+                    role=role if role in ("user", "system") else "assistant",
+                    text=text,
+                    reasoning=thoughts,
+                    files=files,
+                    created_at=parse_time(item.get("createdAt")),
+                    model=to_text(item.get("model")) if role == "assistant" else "",
+                )
+            )
+        yield Conversation(
+            id=to_text(value.get("chatID")) or to_text(value.get("id")),
+            title=to_text(value.get("chatTitle")),
+            created_at=parse_time(value.get("createdAt")),
+            updated_at=parse_time(value.get("updatedAt")),
+            model=to_text(value.get("model")),
+            nodes=chain(messages),
+        )
+
+
+class _OneChat(Reader):
+    path = ()
