@@ -10,7 +10,7 @@ from knox.models import AuthToken
 
 from chatcore.accounts import audit
 from chatcore.models import TokenName
-from chatcore.rest import scopes
+from chatcore.rest import auth
 
 MAX_NAME_CHARS = TokenName._meta.get_field("name").max_length or 0
 
@@ -21,11 +21,11 @@ def get_default_expiry() -> timedelta | None:
 
 
 def create_token(
-    user: Any, *, name: str, expiry: timedelta | None, scope: str = scopes.ALL
+    user: Any, *, name: str, expiry: timedelta | None, scope: str = auth.ALL
 ) -> tuple[AuthToken, str]:
     """Make a token of a user; return its row and its text, which is not stored."""
     with transaction.atomic():
-        prefix = scopes.PREFIXES[scope]
+        prefix = auth.PREFIXES[scope]
         token, text = AuthToken.objects.create(user, expiry=expiry, prefix=prefix)
         if name:
             TokenName.objects.create(token=token, name=name)

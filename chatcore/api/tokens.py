@@ -19,8 +19,8 @@ from chatcore.accounts.tokens import (
     revoke_tokens,
 )
 from chatcore.api import idempotency
+from chatcore.rest.auth import ALL, PREFIXES, find_scope
 from chatcore.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField
-from chatcore.rest.scopes import ALL, PREFIXES, find_scope
 from chatcore.sessions.truncation import clean_text
 
 

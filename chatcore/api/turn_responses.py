@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.db import DatabaseError, InterfaceError
+from django.db.models import Q
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiResponse
 from rest_framework.request import Request
@@ -16,7 +17,6 @@ from chatcore.models import Message, Turn
 from chatcore.rest.problems import Problem
 from chatcore.rest.routes import build_api_path
 from chatcore.turns import service, versions, waiting
-from chatcore.turns.notices import list_new_notices
 
 TURN_RESPONSES: dict[Any, Any] = {
     (200, event_streams.MEDIA_TYPE): event_streams.STREAM_RESPONSE,
@@ -100,23 +100,21 @@ def build_turn_response(turn: Turn) -> Response:
     """Return the result of a turn that has ended or waits. Raises its problem if it failed."""
     if turn.status in (Turn.Status.FAILED, Turn.Status.INTERRUPTED):
         raise build_turn_problem(turn)
-    messages = list(
-        turn.messages.exclude(role=Message.Role.USER)
-        .prefetch_related("attachments")
-        .order_by("seq")
-    )
+    # Another answer has its question in an earlier turn.
+    rows = Message.objects.filter(Q(turn=turn) | Q(pk=turn.question_id))
+    messages = list(rows.prefetch_related("attachments").order_by("seq"))
     assistant_messages = [message for message in messages if message.role == Message.Role.ASSISTANT]
     is_waiting = turn.status == Turn.Status.WAITING
     open_calls = waiting.find_open_calls(turn) if is_waiting else waiting.OpenCalls()
     body = {
         "turn": turn.pk,
         "status": turn.status,
-        "user_message": turn.question,
+        "user_message": next((row for row in messages if row.pk == turn.question_id), None),
         "assistant_message": assistant_messages[-1] if assistant_messages else None,
         "tool_messages": [message for message in messages if message.role == Message.Role.TOOL],
         "requires_action": open_calls.client_calls,
         "approvals": waiting.build_approval_requests(turn, open_calls.undecided_calls),
-        "notices": list_new_notices(turn),
+        "notices": turn.list_new_notices(),
     }
     context = {"versions": versions.map_message_versions(turn.session_id)}
     return Response(AnswerSerializer(body, context=context).data, status=201)

@@ -27,7 +27,6 @@ from chatcore.events.types import TURN_END_EVENTS, Event, EventType
 from chatcore.models import Session, Turn
 from chatcore.rights import ModelNotAllowed, select_models
 from chatcore.turns import leases, service
-from chatcore.turns.notices import list_new_notices
 
 __all__ = [
     "EXIT_CANNOT_FIT",
@@ -83,7 +82,7 @@ class Terminal(Screen):
             turn=str(turn.pk),
             status=turn.status,
             content=answer.content if answer else "",
-            notices=list_new_notices(turn),
+            notices=turn.list_new_notices(),
             error=turn.error,
         )
 

@@ -15,7 +15,7 @@ from django.db.models.functions import Cast
 from chatcore.context import tool_pairs
 from chatcore.files import rendering
 from chatcore.models import ContextEdit, Message, Session
-from chatcore.providers import call_pairs
+from chatcore.providers import normal_form
 from chatcore.providers.base import ChatMessage, ToolCall
 from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.statements import (
@@ -223,7 +223,7 @@ def drop_unsent_messages(
 ) -> Iterator[LiveMessage]:
     """Yield what `select_sent_messages` returns."""
     visible_messages = (message for message in live_messages if not message.is_hidden)
-    for message, is_lone in call_pairs.mark_lone_results(visible_messages):
+    for message, is_lone in normal_form.mark_lone_results(visible_messages):
         if not is_lone or _is_repairable(message, boundary_seq):
             yield message
 

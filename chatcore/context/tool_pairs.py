@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 
 from chatcore.providers.base import ChatMessage, ToolCall
-from chatcore.providers.call_pairs import list_unanswered_calls, match_results
+from chatcore.providers.normal_form import list_unanswered_calls, match_results
 
 RESULT_INTERRUPTED = "[The call was interrupted; there is no result.]"
 RESULT_COMPACTED = "[Tool result unavailable - conversation was compacted]"

@@ -1,11 +1,19 @@
 """Count what happened. Nothing here raises, waits for a disk, or is called for each token."""
 
+import time
+from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
 from django.utils import timezone
 
 from chatcore.metrics import definitions
 from chatcore.metrics.snapshots import snapshots
+
+Execute = Callable[[str, Any, bool, dict[str, Any]], Any]
 
 UNKNOWN = "unknown"
 
@@ -88,8 +96,24 @@ def count_streams(count: int) -> None:
     snapshots.note_change()
 
 
-def count_statement(seconds: float) -> None:
-    """Count a statement of the database."""
-    definitions.STATEMENT_SECONDS.observe(seconds)
-    # Written with the next count of something else: the chores of a process at rest would write
-    # their statements to the disk every few seconds, day and night.
+def watch_statements() -> None:
+    """Count the statements of all connections of this process from now on."""
+    connection_created.connect(_watch_connection, dispatch_uid="chatcore.metrics")
+    for connection in connections.all(initialized_only=True):
+        _watch_connection(connection=connection)
+
+
+def _watch_connection(*, connection: BaseDatabaseWrapper, **_: Any) -> None:
+    # The object stays when its connection is closed and opened again.
+    if _measure not in connection.execute_wrappers:
+        connection.execute_wrappers.append(_measure)
+
+
+def _measure(execute: Execute, sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
+    start = time.perf_counter()
+    try:
+        return execute(sql, params, many, context)
+    finally:
+        # Written with the next count of something else: the chores of a process at rest would
+        # write their statements to the disk every few seconds, day and night.
+        definitions.STATEMENT_SECONDS.observe(time.perf_counter() - start)

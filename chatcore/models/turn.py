@@ -137,3 +137,22 @@ class Turn(models.Model):
 
     def __str__(self) -> str:
         return f"{self.id} ({self.status})"
+
+    def add_notices(self, *notices: str) -> None:
+        """Store what this turn tells its person besides the answer, each sentence once."""
+        new_notices = [notice for notice in notices if notice not in self.notices]
+        if new_notices:
+            self.notices = [*self.notices, *new_notices]
+            self.save(update_fields=["notices"])
+
+    def list_new_notices(self) -> list[str]:
+        """Return the notices that the turn before this one has not told already.
+
+        While requests are trimmed, each turn has the notice in its record, and the first one tells
+        it.
+        """
+        if not self.notices:
+            return []
+        earlier_turns = Turn.objects.filter(session=self.session_id, started_at__lt=self.started_at)
+        known = earlier_turns.order_by("-started_at").values_list("notices", flat=True).first()
+        return [notice for notice in self.notices if notice not in (known or [])]

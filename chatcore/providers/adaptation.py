@@ -2,7 +2,7 @@
 
 A server that is known by no name tells what it needs in its refusal: reasoning or none, a
 signature, one call at a time, another field for the limit, no such field at all. What helped is
-used for later requests too (`server_facts.py`).
+used for later requests too (`dialects.py`).
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-from chatcore.providers import server_facts
+from chatcore.providers import dialects
 from chatcore.providers.base import (
     ChatMessage,
     Connection,
@@ -65,11 +65,11 @@ async def stream_adapted(
 
     The last part names the tools that were left out because they were refused now.
     """
-    connection = server_facts.apply_facts(connection, request.model)
+    connection = dialects.apply_facts(connection, request.model)
     refused_marks = connection.options.get(_REFUSED_TOOLS) or ()
     request = _select_tools(request, lambda tool: _mark_tool(tool) not in refused_marks)
     offered_tools = request.tools
-    learned: server_facts.Facts = {}
+    learned: dialects.Facts = {}
     for tries in range(MAX_TRIES):
         has_begun = False
         fitted_request = await fit_images(request, find_dialect(connection, request.model))
@@ -77,10 +77,10 @@ async def stream_adapted(
             async with aclosing(stream(connection, fitted_request)) as parts:
                 async for part in parts:
                     if learned and not has_begun:
-                        await server_facts.remember(connection, request.model, learned)
+                        await dialects.remember(connection, request.model, learned)
                     has_begun = True
                     if isinstance(part, StreamEnd) and part.learned:
-                        await server_facts.remember(connection, request.model, part.learned)
+                        await dialects.remember(connection, request.model, part.learned)
                     if isinstance(part, StreamEnd) and request.tools is not offered_tools:
                         names = [tool.name for tool in offered_tools if tool not in request.tools]
                         part = replace(part, refused_tools=tuple(names))
@@ -92,15 +92,15 @@ async def stream_adapted(
             if adapted is None:
                 raise
             facts, request = adapted
-            learned = server_facts.join_facts(learned, facts)
-            connection = server_facts.add_facts(connection, facts)
+            learned = dialects.join_facts(learned, facts)
+            connection = dialects.add_facts(connection, facts)
 
 
 def _adapt(
     connection: Connection, request: Request, refusal: str
-) -> tuple[server_facts.Facts, Request] | None:
+) -> tuple[dialects.Facts, Request] | None:
     """Return what a refusal tells, and what is sent instead; None if it says nothing of use."""
-    facts = server_facts.find_unknown_field(connection, request, refusal)
+    facts = dialects.find_unknown_field(connection, request, refusal)
     refusal = refusal.lower()
     facts = facts or _limit_images(connection, request, refusal)
     facts = facts or _find_dialect_changes(connection, request, refusal)
@@ -114,7 +114,7 @@ def _adapt(
 
 def _find_dialect_changes(
     connection: Connection, request: Request, refusal: str
-) -> server_facts.Facts | None:
+) -> dialects.Facts | None:
     dialect = find_dialect(connection, request.model)
     for pattern, changes in _DIALECT_HINTS:
         is_new = any(getattr(dialect, name) != value for name, value in changes.items())
@@ -125,7 +125,7 @@ def _find_dialect_changes(
 
 def _adapt_tools(
     connection: Connection, request: Request, refusal: str
-) -> tuple[server_facts.Facts, Request] | None:
+) -> tuple[dialects.Facts, Request] | None:
     """Return simpler schemas first; then the tools without those that a refusal names."""
     if not request.tools or not _TOOL_REFUSED.search(refusal):
         return None
@@ -154,9 +154,7 @@ def _mark_tool(tool: Tool) -> str:
     return f"{tool.name} {hashlib.blake2b(tool.text.encode(), digest_size=4).hexdigest()}"
 
 
-def _limit_images(
-    connection: Connection, request: Request, refusal: str
-) -> server_facts.Facts | None:
+def _limit_images(connection: Connection, request: Request, refusal: str) -> dialects.Facts | None:
     """Return the number of images that a refusal names, if there are more."""
     count = sum(len(message.images) for message in request.messages)
     found = _IMAGE_COUNT.search(refusal)

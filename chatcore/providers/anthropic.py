@@ -1,15 +1,26 @@
 """The Anthropic protocol, Messages, also spoken by compatible servers."""
 
+import base64
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
-from chatcore.providers import anthropic_params, anthropic_stream, anthropic_wire, platforms
+from chatcore.providers import anthropic_stream, platforms
 from chatcore.providers import client as provider_client
-from chatcore.providers.base import Connection, Request, StreamPart
-from chatcore.providers.dialects import find_dialect
+from chatcore.providers.base import ChatMessage, Connection, Request, StreamPart
+from chatcore.providers.dialects import find_dialect, select_fields
 from chatcore.providers.error_mapping import translate_errors
-from chatcore.providers.server_facts import select_fields
+from chatcore.providers.errors import InvalidParam
+from chatcore.providers.normal_form import CallIds, build_normal_form
+from chatcore.providers.provider_data import (
+    THOUGHT,
+    select_cache_control,
+    select_order,
+    select_thinking,
+)
+from chatcore.providers.tool_schemas import build_schema
 
 DEFAULT_MAX_TOKENS = 4096  # the protocol refuses a request without max_tokens
 
@@ -53,15 +64,15 @@ class AnthropicProvider:
 
     def normalize(self, request: Request) -> Request:
         """Return a request that every server of this protocol takes."""
-        return anthropic_wire.normalize(request)
+        return normalize(request)
 
     def translate_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return parameters of OpenAI's chat completions in this protocol's words."""
-        return anthropic_params.translate_params(params)
+        return translate_params(params)
 
     def list_ignored_params(self, params: Mapping[str, Any]) -> list[str]:
         """Return the names of those that this protocol does not know."""
-        return anthropic_params.list_ignored_params(params)
+        return list_ignored_params(params)
 
 
 def _build_arguments(connection: Connection, request: Request, create: Any) -> dict[str, Any]:
@@ -72,16 +83,228 @@ def _build_arguments(connection: Connection, request: Request, create: Any) -> d
     )
     arguments |= {
         "model": request.model,
-        "messages": anthropic_wire.build_messages(request),
+        "messages": build_messages(request),
         "max_tokens": request.max_tokens or request.params.get("max_tokens") or DEFAULT_MAX_TOKENS,
         "stream": True,
     }
-    system = anthropic_wire.build_system(request)
+    system = build_system(request)
     if system:
         arguments["system"] = system
     if request.tools:
         dialect = find_dialect(connection, request.model)
-        arguments["tools"] = anthropic_wire.build_tools(
-            request, has_simple_schemas=dialect.has_simple_schemas
-        )
+        arguments["tools"] = build_tools(request, has_simple_schemas=dialect.has_simple_schemas)
     return arguments
+
+
+def normalize(request: Request) -> Request:
+    """Return a request that every server takes.
+
+    Neighbors of one role may be left: `build_messages` puts their blocks into one message.
+    """
+    messages = build_normal_form(
+        request.messages, has_tools=bool(request.tools), has_result_images=True
+    )
+    return replace(request, messages=messages)
+
+
+def build_system(request: Request) -> str | list[dict[str, Any]]:
+    """Return the system text, or blocks if there is a preface or a mark of the cache.
+
+    An empty text means that there is nothing to send: the protocol refuses empty texts.
+    """
+    mark = request.system_cache_control
+    if not request.preface.strip() and not mark:
+        return request.system if request.system.strip() else ""
+    blocks: list[dict[str, Any]] = [
+        {"type": "text", "text": text} for text in (request.system, request.preface) if text.strip()
+    ]
+    if mark and request.system.strip():
+        blocks[0]["cache_control"] = mark
+    return blocks
+
+
+def build_messages(request: Request) -> list[dict[str, Any]]:
+    """Return the messages of a request. The roles alternate, and the user's comes first."""
+    api_messages: list[dict[str, Any]] = []
+    call_ids = CallIds()
+    for message in normalize(request).messages:
+        role = "assistant" if message.role == "assistant" else "user"
+        blocks = _build_blocks(message, request.model, call_ids)
+        if api_messages and api_messages[-1]["role"] == role:
+            api_messages[-1]["content"] += blocks
+        else:
+            api_messages.append({"role": role, "content": blocks})
+    return api_messages
+
+
+def build_tools(request: Request, *, has_simple_schemas: bool = False) -> list[dict[str, Any]]:
+    """Return the tool definitions of a request."""
+    return [
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "input_schema": build_schema(tool, is_simple=has_simple_schemas),
+            **({"strict": True} if tool.strict else {}),
+            **({"cache_control": tool.cache_control} if tool.cache_control else {}),
+        }
+        for tool in request.tools
+    ]
+
+
+def _build_blocks(message: ChatMessage, model: str, call_ids: CallIds) -> list[dict[str, Any]]:
+    """Return a message as content blocks."""
+    if message.role == "tool":
+        blocks = [_build_tool_result(message, call_ids)]
+    elif message.role == "assistant":
+        blocks = order_blocks(
+            message.content,
+            select_thinking(message.provider_data, model),
+            _build_calls(message, call_ids),
+            select_order(message.provider_data, model),
+        )
+    else:
+        blocks = [_build_image(image.media_type, image.data) for image in message.images]
+        blocks += _build_texts(message.content)
+    mark = select_cache_control(message.provider_data)
+    if mark:
+        blocks[-1] = {**blocks[-1], "cache_control": mark}
+    return blocks
+
+
+def order_blocks(
+    text: str,
+    thoughts: list[dict[str, Any]],
+    calls: list[dict[str, Any]],
+    order: list[str | int],
+) -> list[dict[str, Any]]:
+    """Return the blocks of an answer in the order in which they came.
+
+    A signed thought is bound to what stood before it. An order that does not fit the answer, whose
+    text may have been cleaned when it was stored, is not followed.
+    """
+    lengths = [each for each in order if isinstance(each, int)]
+    if sum(lengths) != len(text) or order.count(THOUGHT) != len(thoughts):
+        return [*thoughts, *_build_texts(text), *calls]
+    blocks: list[dict[str, Any]] = []
+    open_thoughts, open_calls, position = iter(thoughts), iter(calls), 0
+    for each in order:
+        if isinstance(each, int):
+            blocks += _build_texts(text[position : position + each])
+            position += each
+        else:
+            blocks += islice(open_thoughts if each == THOUGHT else open_calls, 1)
+    return [*blocks, *open_calls]
+
+
+def _build_texts(text: str) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": text}] if text.strip() else []
+
+
+def _build_calls(message: ChatMessage, call_ids: CallIds) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": "tool_use",
+            "id": call_ids.assign_id(call),
+            "name": call.sent_name,
+            "input": call.parse_arguments(),
+        }
+        for call in message.tool_calls
+    ]
+
+
+def _build_tool_result(message: ChatMessage, call_ids: CallIds) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "type": "tool_result",
+        "tool_use_id": call_ids.take_result_id(),
+    }
+    has_text = bool(message.content.strip())
+    if message.images:
+        blocks = [_build_image(image.media_type, image.data) for image in message.images]
+        if has_text:
+            blocks.insert(0, {"type": "text", "text": message.content})
+        result["content"] = blocks
+    elif has_text:
+        result["content"] = message.content
+    if message.is_error:
+        result["is_error"] = True
+    return result
+
+
+def _build_image(media_type: str, data: bytes) -> dict[str, Any]:
+    return {
+        "type": "image",
+        "source": {
+            "type": "base64",
+            "media_type": media_type,
+            "data": base64.b64encode(data).decode(),
+        },
+    }
+
+
+_SHARED_PARAMS = ("temperature", "top_p", "top_k", "max_tokens")
+_KNOWN_PARAMS = {
+    *_SHARED_PARAMS,
+    "stop",
+    "tool_choice",
+    "parallel_tool_calls",
+    "reasoning_effort",
+    "response_format",
+}
+_MAX_TEMPERATURE = 1
+# The protocol has no effort below low: to reason not at all is its default.
+_EFFORTS = {"low": "low", "medium": "medium", "high": "high", "xhigh": "max", "max": "max"}
+_TOOL_CHOICES = {"auto": "auto", "required": "any", "none": "none"}
+
+
+def translate_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters in the protocol's words. Raises InvalidParam.
+
+    Parameters that the protocol does not know are left out, because it would refuse the request.
+    """
+    anthropic_params = {name: params[name] for name in _SHARED_PARAMS if name in params}
+    if "temperature" in anthropic_params:
+        anthropic_params["temperature"] = min(_MAX_TEMPERATURE, anthropic_params["temperature"])
+    stop = params.get("stop")
+    if stop:
+        anthropic_params["stop_sequences"] = [stop] if isinstance(stop, str) else stop
+    output_config = _build_output_config(params)
+    if output_config:
+        anthropic_params["output_config"] = output_config
+    choice = _translate_tool_choice(params.get("tool_choice", "auto"))
+    if params.get("parallel_tool_calls") is False and choice["type"] != "none":
+        choice["disable_parallel_tool_use"] = True
+    if choice != {"type": "auto"}:
+        anthropic_params["tool_choice"] = choice
+    return anthropic_params
+
+
+def list_ignored_params(params: Mapping[str, Any]) -> list[str]:
+    """Return the names of the parameters that the protocol does not know."""
+    return sorted(params.keys() - _KNOWN_PARAMS)
+
+
+def _build_output_config(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the form and the effort of the answer. Raises InvalidParam for another form."""
+    output_config: dict[str, Any] = {}
+    effort = params.get("reasoning_effort")
+    if effort in _EFFORTS:
+        output_config["effort"] = _EFFORTS[effort]
+    response_format = params.get("response_format") or {"type": "text"}
+    type = response_format.get("type")
+    schema_format = response_format.get("json_schema")
+    if type == "json_schema" and isinstance(schema_format, Mapping):
+        schema = schema_format.get("schema") or {"type": "object"}
+        output_config["format"] = {"type": "json_schema", "schema": schema}
+    elif type != "text":
+        detail = "This language model answers in text, or in JSON by a schema (json_schema)."
+        raise InvalidParam("response_format", detail)
+    return output_config
+
+
+def _translate_tool_choice(choice: Any) -> dict[str, Any]:
+    if isinstance(choice, str):
+        return {"type": _TOOL_CHOICES.get(choice, "auto")}
+    function = choice.get("function") if isinstance(choice, Mapping) else None
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        raise InvalidParam("tool_choice", "auto, none, required, or a function by its name.")
+    return {"type": "tool", "name": function["name"]}

@@ -15,11 +15,17 @@ from chatcore.providers.answer_reader import (
     parse_objects,
     reports_error,
 )
-from chatcore.providers.base import StreamEnd, StreamPart, ToolCall, Usage, parse_count
+from chatcore.providers.base import (
+    StreamEnd,
+    StreamPart,
+    ToolCall,
+    Usage,
+    mend_surrogates,
+    parse_count,
+)
 from chatcore.providers.errors import ProviderUnavailable
 from chatcore.providers.provider_data import CALL, THOUGHT, is_usual_order
 from chatcore.providers.server_sent_events import Event
-from chatcore.providers.unicode import mend_surrogates
 
 THOUGHT_KINDS = ("thinking", "redacted_thinking")
 # The kind of block that a delta belongs to.

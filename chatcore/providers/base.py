@@ -10,8 +10,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
-from chatcore.providers.unicode import mend_surrogates
-
 MAX_NAME_CHARS = 64
 _UNUSABLE_SIGNS = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -278,3 +276,26 @@ class ProviderClient(Protocol):
     def list_ignored_params(self, params: Mapping[str, Any]) -> list[str]:
         """Return the names of parameters of OpenAI's chat completions that are not translated."""
         ...
+
+
+class SurrogateJoiner:
+    """Joins the halves of a stream's characters; a half that stays alone becomes U+FFFD.
+
+    JSON may write an emoji as two escapes, and a server may cut its stream between them.
+    """
+
+    def __init__(self) -> None:
+        self._pending_half = ""
+
+    def join(self, text: str) -> str:
+        """Return the complete characters; a first half at the end waits for the second."""
+        text = self._pending_half + text
+        self._pending_half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        return mend_surrogates(text[: len(text) - len(self._pending_half)])
+
+
+def mend_surrogates(text: str) -> str:
+    """Return the text with surrogate pairs joined, and lone surrogates replaced by U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from chatcore.providers.answer_reader import CollectedText, build_call_id
-from chatcore.providers.base import ToolCall
+from chatcore.providers.base import ToolCall, mend_surrogates
 from chatcore.providers.errors import ProviderUnavailable
-from chatcore.providers.unicode import mend_surrogates
 
 _DECODER = json.JSONDecoder()
 

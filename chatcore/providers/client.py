@@ -1,4 +1,4 @@
-"""What both SDKs need for one call: a client, a deadline, and the parameters."""
+"""What both SDKs need for one call: a client, the parameters, and a deadline for its waits."""
 
 import asyncio
 import functools
@@ -6,11 +6,11 @@ import importlib
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
+from types import TracebackType
 from typing import Any
 
 from chatcore.providers.answer_reader import AnswerReader
 from chatcore.providers.base import Connection, Request, StreamPart
-from chatcore.providers.deadline import Deadline
 from chatcore.providers.errors import ProviderAuth, ProviderUnavailable
 from chatcore.providers.platforms import OWN_CREDENTIALS
 from chatcore.providers.server_sent_events import EventSplitter
@@ -220,3 +220,61 @@ def _require_api_key(connection: Connection) -> str:
     if not (key or connection.base_url or has_own_credentials):
         raise ProviderAuth("There is no API key for this provider.")
     return key or "none"  # local servers need no key, but the SDKs require one
+
+
+class Deadline:
+    """Limits every wait inside `with deadline`, and between two `renew` all of them together.
+
+    It is `asyncio.timeout` for a wait that is repeated: one timer runs, which looks at the deadline
+    only when it fires, where `asyncio.timeout` would set and cancel one for each wait. Raises
+    TimeoutError.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._seconds = seconds
+        self._time = self._loop.time() + seconds
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[object] | None = None
+        self._cancel_count = 0
+        self._has_expired = False
+
+    def renew(self) -> None:
+        """Begin anew to count."""
+        self._time = self._loop.time() + self._seconds
+
+    def close(self) -> None:
+        """Stop the timer."""
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+
+    def __enter__(self) -> None:
+        task = asyncio.current_task()
+        assert task, "only a task can be stopped"
+        self._task = task
+        self._cancel_count = task.cancelling()
+        if not self._timer:
+            self._timer = self._loop.call_at(self._time, self._check)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        task, self._task = self._task, None
+        # A cancellation from outside may have come in the same moment, and then it stays one.
+        is_ours = self._has_expired and task and task.uncancel() <= self._cancel_count
+        if is_ours and kind is asyncio.CancelledError:
+            raise TimeoutError from error
+
+    def _check(self) -> None:
+        self._timer = None
+        if not self._task:
+            return  # nobody waits; the next wait starts the timer again
+        if self._loop.time() < self._time:
+            self._timer = self._loop.call_at(self._time, self._check)
+        elif not self._has_expired:
+            self._has_expired = True
+            self._task.cancel()

@@ -12,9 +12,9 @@ from django.utils import timezone
 from chatcore.net.strangers import wait_for_stranger
 from chatcore.providers import client as provider_client
 from chatcore.providers.base import Connection
-from chatcore.providers.connections import build_connection
 from chatcore.providers.error_mapping import translate_errors
 from chatcore.providers.errors import ProviderError
+from chatcore.providers.registry import build_connection
 from models_registry import provider_lists
 from models_registry.models import Provider
 

@@ -9,18 +9,17 @@ from chatcore.providers.answer_reader import (
     ErrorEvent,
     PartJoiner,
     check_end,
+    classify_end,
     number_twin_calls,
     parse_error,
     parse_objects,
     reports_error,
 )
-from chatcore.providers.base import StreamEnd, StreamPart, Usage, parse_count
+from chatcore.providers.base import StreamEnd, StreamPart, Usage, mend_surrogates, parse_count
 from chatcore.providers.call_pieces import CallCollector
-from chatcore.providers.end_reasons import classify_end
 from chatcore.providers.provider_data import REASONING_FIELDS
 from chatcore.providers.quirks.reasoning_details import ReasoningDetails
 from chatcore.providers.server_sent_events import Event
-from chatcore.providers.unicode import mend_surrogates
 
 
 def parse_usage(api_usage: Any, timings: Any = None) -> Usage | None:

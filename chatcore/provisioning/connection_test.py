@@ -12,8 +12,8 @@ from chatcore.net.strangers import wait_for_stranger
 from chatcore.providers import model_lists
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Request
-from chatcore.providers.connections import build_connection
 from chatcore.providers.errors import ProviderError
+from chatcore.providers.registry import build_connection
 from chatcore.signals import model_confirmed
 from models_registry import provider_lists
 from models_registry.audit import record_connection

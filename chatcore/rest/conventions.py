@@ -13,7 +13,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PARSER_CLASSES": ["chatcore.rest.parsers.JsonBodyParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "chatcore.rest.negotiation.JsonOnlyNegotiation",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "chatcore.rest.parsers.JsonOnlyNegotiation",
     "DEFAULT_PAGINATION_CLASS": "chatcore.rest.pagination.KeysetPagination",
     "DEFAULT_SCHEMA_CLASS": "chatcore.rest.schema.ProblemAutoSchema",
     "EXCEPTION_HANDLER": "chatcore.api.errors.handle_exception",

@@ -6,17 +6,21 @@ before it is parsed, and one person's long bodies are parsed one after the other
 
 import contextlib
 import json
+import math
 import re
-from collections.abc import Iterator, Mapping
-from typing import IO, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import IO, Any, NoReturn
 
 from django.contrib.auth import SESSION_KEY
 from rest_framework.exceptions import ParseError
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
 
 from chatcore.rest import limits
 from chatcore.rest.problems import TooLargeProblem
-from chatcore.rest.strict_json import StrictDecoder
+from chatcore.sessions.truncation import clean_json
 from chatcore.slots import PersonLocks
 from chatcore.threads import give_back_connection
 
@@ -121,3 +125,60 @@ class SessionBodyParser(ImportBodyParser):
     """A parser of whole sessions, and of many chats at once."""
 
     max_values = limits.IMPORT_VALUES
+
+
+class JsonOnlyNegotiation(DefaultContentNegotiation):
+    """Content negotiation that ignores the Accept header.
+
+    A browser, or a client that accepts only `text/event-stream`, can then still read a problem.
+    """
+
+    def select_renderer(
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        """Return the first renderer and its media type."""
+        renderer = next(iter(renderers))
+        return renderer, str(renderer.media_type)
+
+
+class StrictDecoder(json.JSONDecoder):
+    """Refuses NaN, infinite numbers and endless nesting; drops NUL characters and lone surrogates.
+
+    No database stores these two, and clients send them by accident.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(parse_constant=_refuse_constant, parse_float=_parse_finite_float)
+
+    def decode(self, text: str, *args: Any) -> Any:
+        """Return the value. Raises JSONDecodeError, also for what Python would read."""
+        try:
+            value = super().decode(text, *args)
+            return clean_json(value) if _may_need_cleaning(text) else value
+        except json.JSONDecodeError:
+            raise
+        except (ValueError, RecursionError) as error:
+            raise json.JSONDecodeError(str(error), text, 0) from None
+
+
+def _may_need_cleaning(text: str) -> bool:
+    # Both kinds of characters are written as escapes, so most texts need no walk.
+    if "\\u" in text:
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    """Refuse NaN and Infinity, which Python reads and JSON does not know."""
+    raise ValueError(f"{constant} is not a JSON value")
+
+
+def _parse_finite_float(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{digits[:20]} is too large a number")
+    return number

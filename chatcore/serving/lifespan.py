@@ -13,7 +13,7 @@ from chatcore.databases.erasure import ErasureChore
 from chatcore.events import retention
 from chatcore.extension import get_extensions
 from chatcore.files import intake, output_store
-from chatcore.metrics.statements import watch_statements
+from chatcore.metrics.counts import watch_statements
 from chatcore.providers import registry as provider_registry
 from chatcore.sessions import discarding
 from chatcore.sessions.retention import delete_unused_sessions

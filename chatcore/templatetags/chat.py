@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
 from chatcore.extension import Place, build_page_parts
-from chatcore.providers.connections import choose_effort
+from chatcore.providers.registry import choose_effort
 from chatcore.sessions.token_estimate import format_tokens
 from chatcore.web.advice import choose_advice
 from models_registry.models import AiModel, Provider

@@ -28,8 +28,7 @@ def note_refused_tools(turn: Turn, completion: StreamEnd) -> None:
     if completion.refused_tools:
         names = ", ".join(completion.refused_tools)
         notice = f"The provider refuses the description of these tools, which are left out: {names}"
-        turn.notices = [*turn.notices, notice]
-        turn.save(update_fields=["notices"])
+        turn.add_notices(notice)
 
 
 def unlearn(turn: Turn, error: ToolsRefused | ImagesRefused) -> None:
@@ -55,5 +54,4 @@ def _learn_of_images(turn: Turn, error: ImagesRefused) -> None:
     if not model.note_refused("supports_images"):
         raise ImagesRefused(f"{error.detail} {WHERE_TO_CHANGE_IMAGES}") from None
     notice = f"The language model {model} sees no images. {WHERE_TO_CHANGE_IMAGES}"
-    turn.notices = [*turn.notices, notice]
-    turn.save(update_fields=["notices"])
+    turn.add_notices(notice)

@@ -39,7 +39,7 @@ from chatcore.spending.calls import (
     expect_use,
     reserve_call,
 )
-from chatcore.threads import PREPARATION, TOOLS
+from chatcore.threads import PREPARATION, TOOLS, keep_trying, run_until_stored
 from chatcore.tools import output as tool_output
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp import catalog as mcp_catalog
@@ -47,18 +47,9 @@ from chatcore.tools.mcp import turn_servers
 from chatcore.tools.output import ToolOutput
 from chatcore.tools.registry import ToolOutcome
 from chatcore.traces import spans
-from chatcore.turns import (
-    abilities,
-    approvals,
-    client_tools,
-    lifecycle,
-    refused_messages,
-    tool_limits,
-    waiting,
-)
+from chatcore.turns import abilities, approvals, client_tools, lifecycle, refused_messages, waiting
 from chatcore.turns.approvals import REFUSAL
-from chatcore.turns.durable import keep_trying, run_until_stored
-from chatcore.turns.leases import TurnCancelled, TurnLost, lock_running_turn
+from chatcore.turns.leases import TurnCancelled, TurnLost, get_turn_watcher, lock_running_turn
 from chatcore.turns.overflows import (
     OverflowTries,
     explain_silence,
@@ -66,9 +57,7 @@ from chatcore.turns.overflows import (
     make_smaller_call,
 )
 from chatcore.turns.prepared_calls import PreparedCall, prepare_call
-from chatcore.turns.reading import ReadingTeller
-from chatcore.turns.recorder import AnswerRecorder
-from chatcore.turns.watcher import get_turn_watcher
+from chatcore.turns.recorder import AnswerRecorder, ReadingTeller
 
 logger = logging.getLogger(__name__)
 
@@ -374,7 +363,7 @@ def _store_answer(turn: Turn, recorder: AnswerRecorder, completion: StreamEnd) -
         if locked_turn.is_cancel_requested:
             raise TurnCancelled(str(turn.pk))
         abilities.note_refused_tools(turn, completion)
-        completion = tool_limits.drop_calls_over_limit(turn, completion)
+        completion = client_tools.drop_calls_over_limit(turn, completion)
         message, events = recorder.complete_message(completion)
         if message.tool_calls:
             event_log.append_events(turn.session_id, *events)

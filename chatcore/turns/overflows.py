@@ -20,7 +20,6 @@ from chatcore.providers.errors import (
     ProviderRejected,
     ProviderUnavailable,
 )
-from chatcore.turns.notices import add_notices
 from chatcore.turns.prepared_calls import PreparedCall, make_room, prepare_call
 from models_registry.models import AiModel
 
@@ -184,7 +183,7 @@ def make_smaller_call(
     )
     if shorter_request is None:
         raise tries.build_final_error(error, describe_what_remains(model, request))
-    add_notices(turn, shorter_request.notices)
+    turn.add_notices(*shorter_request.notices)
     left_out = [*call.left_out, *list_left_out(request, shorter_request.request)]
     return replace(call, fitted_request=shorter_request, left_out=left_out)
 

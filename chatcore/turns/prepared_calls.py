@@ -3,17 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from chatcore.context import builder, sent_files, turn_clearing
+from chatcore.context import builder, clearing, sent_files
 from chatcore.context.compactor import FittedRequest, get_compactor
 from chatcore.context.recalled import has_block
 from chatcore.context.sent_requests import list_left_out
 from chatcore.models import Turn
 from chatcore.providers.base import Connection, Request, Tool
-from chatcore.providers.connections import build_connection
 from chatcore.providers.errors import ContextOverflow
+from chatcore.providers.registry import build_connection
 from chatcore.signals import pre_request
-from chatcore.turns import client_tools, recall, tool_limits
-from chatcore.turns.notices import add_notices
+from chatcore.turns import client_tools, recall
 
 
 @dataclass(frozen=True)
@@ -38,17 +37,17 @@ def prepare_call(turn: Turn) -> PreparedCall:
         tools = client_tools.list_offered_tools(session, turn)
     pre_request.send(None, session=session)
     request = builder.build_request(session, tools=tools)
-    request = tool_limits.forbid_calls_over_limit(turn, request)
+    request = client_tools.forbid_calls_over_limit(turn, request)
     request = recall.bring_back_passages(turn, request)
-    request = turn_clearing.clear_turn_request(turn, request)
+    request = clearing.clear_turn_request(turn, request)
     fitted_request = get_compactor().before_request(session, request)
-    fitted_request = turn_clearing.record_applied_edits(turn, fitted_request)
+    fitted_request = clearing.record_applied_edits(turn, fitted_request)
     sent_files.record_sent_files(turn, request, fitted_request.request)
     if turn.recalled and not has_block(fitted_request.request):
         recall.drop_passages(turn)
-    add_notices(turn, fitted_request.notices)
+    turn.add_notices(*fitted_request.notices)
     left_out = list_left_out(request, fitted_request.request)
-    sent_request = turn_clearing.keep_own_thoughts(turn, fitted_request.request)
+    sent_request = clearing.keep_own_thoughts(turn, fitted_request.request)
     fitted_request = replace(fitted_request, request=sent_request)
     return PreparedCall(connection, fitted_request, left_out)
 

@@ -1,5 +1,6 @@
 """Store an answer while it is streamed: deltas go to the event log, the message is written once."""
 
+import asyncio
 import contextlib
 import copy
 import threading
@@ -19,12 +20,13 @@ from chatcore.events.types import (
     EventType,
     NewEvent,
     ToolCallStartedPayload,
+    TurnReadingPayload,
 )
 from chatcore.models import Message, Turn
 from chatcore.providers.base import ReasoningDelta, Request, StreamEnd, TextDelta, Usage
 from chatcore.sessions.truncation import clean_text
 from chatcore.spending.calls import Reservation, settle_call
-from chatcore.threads import give_back_connection
+from chatcore.threads import give_back_connection, run_until_stored
 from chatcore.turns import reported_counts
 from chatcore.turns.delta_writer import delta_writer
 from chatcore.turns.leases import LockedTurn, TurnLost, lock_running_turn
@@ -33,6 +35,8 @@ from chatcore.turns.messages import (
     build_completed_payload,
     build_created_payload,
 )
+
+TELL_SECONDS = 2.0  # between two events; a shorter reading has none
 
 
 @dataclass
@@ -362,3 +366,32 @@ def _build_call_events(message: Message) -> list[NewEvent]:
         for call in message.tool_calls
     ]
     return [(EventType.TOOL_CALL_STARTED, payload) for payload in payloads]
+
+
+class ReadingTeller:
+    """Appends `turn.reading` to the log while the request of one answer is read.
+
+    It is an event like all others, so every relay and every stream carries it. What a server says
+    in between, or while an event is being stored, is left out: an answer's deltas are ten times as
+    many.
+    """
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._told_at = time.monotonic()
+        self._task: asyncio.Task[None] | None = None
+
+    def tell(self, read: int, total: int) -> None:
+        """Have it stored soon that `read` of `total` tokens are read. For the event loop."""
+        now = time.monotonic()
+        if now - self._told_at < TELL_SECONDS or (self._task and not self._task.done()):
+            return
+        self._told_at = now
+        payload = TurnReadingPayload(turn=str(self._turn.pk), read=read, total=total)
+        self._task = asyncio.create_task(run_until_stored(_store, self._turn, payload))
+
+
+def _store(turn: Turn, payload: TurnReadingPayload) -> None:
+    with contextlib.suppress(TurnLost), transaction.atomic():
+        lock_running_turn(turn.pk)
+        event_log.append_events(turn.session_id, (EventType.TURN_READING, payload))

@@ -29,10 +29,9 @@ from chatcore.turns import (
     waiting,
 )
 from chatcore.turns.approvals import Approval
-from chatcore.turns.default_models import ensure_model
+from chatcore.turns.choices import apply_losses, ensure_model
 from chatcore.turns.generation import generate_answer, resume_answer
 from chatcore.turns.leases import TurnRunning, compute_lease_end, find_open_turn, refuse_open_turn
-from chatcore.turns.losses import apply_losses
 from chatcore.turns.messages import build_created_event, store_message
 from chatcore.turns.recovery import close_dead_turn, recover_dead_turns
 from chatcore.turns.runner import turn_runner

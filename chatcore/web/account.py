@@ -23,7 +23,7 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from chatcore.accounts import audit, devices, tokens
 from chatcore.extension import build_page_parts
-from chatcore.rest.scopes import ALL
+from chatcore.rest.auth import ALL
 from chatcore.rights import select_models
 from chatcore.web import mcp_servers, providers, sign_in
 from chatcore.web.chat import use_local_time

@@ -15,7 +15,7 @@ from chatcore.models import McpServer, Session
 from chatcore.models.mcp_server import MAX_NAME_CHARS as MAX_SERVER_NAME_CHARS
 from chatcore.models.mcp_server import MAX_SERVERS, NAME_PATTERN
 from chatcore.provisioning.documents import PERSON, apply_document
-from chatcore.rest.scopes import PREFIXES
+from chatcore.rest.auth import PREFIXES
 from chatcore.sessions.truncation import clean_text
 from chatcore.sessions.visible_text import is_visible
 from chatcore.tools.mcp.server_form import ServerForm

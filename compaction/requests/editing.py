@@ -5,13 +5,17 @@ from dataclasses import dataclass, replace
 
 from chatcore.context import builder
 from chatcore.context.clearing import clear_again, list_applied_edits
+from chatcore.files.rendering import replace_file_texts
 from chatcore.models import Session
 from chatcore.providers.base import Request
 from chatcore.tools import registry as tool_registry
-from compaction.core.estimate import LastUsage
+from compaction.core import attachments
+from compaction.core.counting import build_counter
+from compaction.core.estimate import LastUsage, estimate_transcript
 from compaction.core.transcript import Transcript
-from compaction.sessions.facts import SessionFacts
+from compaction.sessions.facts import SessionFacts, count_tool_rounds
 from compaction.sessions.translation import serialize_tools, to_entry
+from compaction.sizing.session_context import SessionContext
 from models_registry.models import AiModel
 
 
@@ -130,3 +134,73 @@ def _remove_summary(request: Request) -> str:
     if not request.system_summary:
         return request.system
     return request.system.replace(request.system_summary, "", 1)
+
+
+def fit_attachments(context: SessionContext, request: Request) -> Request:
+    """Return the built request with as much of its files as the policy's `files` group allows."""
+    sent_files = [file for message in request.messages for file in message.files]
+    if not sent_files:
+        return request
+    token_counter = build_counter(context.policy, context.facts.family)
+    text_files = [
+        attachments.FileEntry(file.size, file.text, token_counter.count_text(file.text))
+        for file in sent_files
+    ]
+    bare_request = replace_file_texts(request, [""] * len(text_files))
+    file_budget = _calculate_file_budget(context, bare_request)
+    texts = attachments.fit_files(text_files, file_budget, context.policy.files)
+    if texts == [file.text for file in text_files]:
+        return request
+    return replace_file_texts(request, texts)
+
+
+def _calculate_file_budget(context: SessionContext, bare_request: Request) -> int | None:
+    """Return the tokens, as the policy counts, that files may take; None without a known window.
+
+    `bare_request` is the request with empty files.
+    """
+    if context.budget is None:
+        return None
+    parsed_request = parse_request(bare_request, None, family=context.facts.family)
+    # Stored token counts include the files, so every message is counted again by its text.
+    uncounted_entries = tuple(
+        replace(entry, tokens=0) for entry in parsed_request.transcript.entries
+    )
+    used_tokens = estimate_transcript(
+        replace(parsed_request.transcript, entries=uncounted_entries), context.policy
+    )
+    # The budget is planned in the provider's tokens; the policy's estimates are converted there and
+    # back.
+    token_ratio = max(1.0, context.refusal_token_ratio, context.model_calibration.ratio)
+    file_budget = attachments.compute_file_budget(
+        context.budget.window,
+        int(used_tokens * token_ratio),
+        context.budget.window - context.budget.input,
+        context.policy.files.budget_ratio,
+    )
+    return int(file_budget / token_ratio)
+
+
+HINT_TEMPLATE = (
+    "<runtime>\n"
+    "Tool rounds in this turn so far: {rounds}\n"
+    "Tools called in this turn so far: {calls}\n"
+    "When a task asks for one call for each item of a set (every one of N mails, every one of "
+    "N pages), make that call for EVERY item before you give a final answer. Make 10 to 15 calls "
+    "in one response, and go on with the rest in the next. What a search or a list tells of an "
+    "item is no substitute for the call for that item: "
+    '"all of them" means all, not a part of them.\n'
+    "</runtime>"
+)
+
+
+def add_runtime_hint(context: SessionContext, request: Request) -> Request:
+    """Return the request with the hint at the end of its system text.
+
+    It stands in every prompt of a loop, the first one too: there the model decides how many items
+    it works on. The request is unchanged if the policy wants no hint, or if there are no tools.
+    """
+    if not context.policy.flow.runtime_hint or not context.facts.tool_chars:
+        return request
+    rounds, calls = count_tool_rounds(context.facts)
+    return append_system_text(request, HINT_TEMPLATE.format(rounds=rounds, calls=calls))

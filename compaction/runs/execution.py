@@ -15,7 +15,7 @@ from compaction.core.stages.base import Summarize, SummaryFailed
 from compaction.core.transcript import Transcript
 from compaction.models import CompactionRun
 from compaction.patience import is_outage, store_patiently
-from compaction.requests import attachments
+from compaction.requests import editing
 from compaction.runs import leases, lifecycle, repetition, replacement
 from compaction.runs.memory_fold import MemoryFold, store_fold
 from compaction.runs.progress import RunProgress
@@ -84,7 +84,7 @@ def process_run(run: CompactionRun) -> None:
 def load_transcript(context: SessionContext) -> Transcript:
     """Return the current transcript, counted as the policy counts."""
     stored_transcript = transcripts.load_transcript(
-        context.facts, fit_request=partial(attachments.fit_attachments, context)
+        context.facts, fit_request=partial(editing.fit_attachments, context)
     )
     return request_size.recount_transcript(stored_transcript, context.policy)
 

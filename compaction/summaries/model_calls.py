@@ -20,7 +20,6 @@ from chatcore.context import builder
 from chatcore.models import Message, Session
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta
-from chatcore.providers.connections import build_connection, choose_effort
 from chatcore.providers.errors import (
     ContextOverflow,
     ProviderAuth,
@@ -28,6 +27,7 @@ from chatcore.providers.errors import (
     ProviderRejected,
     ProviderTimeout,
 )
+from chatcore.providers.registry import build_connection, choose_effort
 from chatcore.rights import select_models
 from chatcore.spending.calls import (
     Purpose,

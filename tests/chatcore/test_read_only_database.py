@@ -6,7 +6,7 @@ import pytest
 from django.db import InternalError, connection, transaction
 
 from chatcore.models import Session
-from chatcore.turns.durable import run_until_stored
+from chatcore.threads import run_until_stored
 from compaction.patience import is_outage, store_patiently
 
 pytestmark = [

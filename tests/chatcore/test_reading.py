@@ -4,7 +4,7 @@ import pytest
 
 from chatcore.events.types import EventType
 from chatcore.models import Session, SessionEvent, Turn
-from chatcore.turns import reading, service
+from chatcore.turns import recorder, service
 from models_registry.models import AiModel
 from tests.support.browsing import PausedChunks
 from tests.support.provider_calls import build_refusal
@@ -35,7 +35,7 @@ def answer(session: Session) -> Turn:
 def test_what_is_read_is_told_without_what_the_cache_holds(
     reader: AiModel, session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "TELL_SECONDS", 0)
+    monkeypatch.setattr(recorder, "TELL_SECONDS", 0)
     words = PausedChunks("Done.")
     scripted.script(Reply(reading=[(100, 250, 400)], chunks=words))
     turn = service.start_turn(session, content="Read all this.")
@@ -64,7 +64,7 @@ def test_numbers_that_cannot_be_are_not_told(
     monkeypatch: pytest.MonkeyPatch,
     progress: tuple[int, int, int],
 ) -> None:
-    monkeypatch.setattr(reading, "TELL_SECONDS", 0)
+    monkeypatch.setattr(recorder, "TELL_SECONDS", 0)
     scripted.script(Reply(text="Done.", reading=[progress]))
     assert answer(session).status == Turn.Status.COMPLETED
     assert list_told(session) == []

@@ -18,7 +18,7 @@ from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.providers.base import Request, StreamEnd, TextDelta
 from chatcore.spending.calls import reserve_call
 from chatcore.threads import run_in_thread
-from chatcore.turns import delta_writer, generation, leases, lifecycle, recovery, service, watcher
+from chatcore.turns import delta_writer, generation, leases, lifecycle, recovery, service
 from chatcore.turns.leases import TurnLost
 from chatcore.turns.messages import append_message
 from chatcore.turns.recorder import AnswerRecorder
@@ -287,9 +287,9 @@ def test_a_lease_outlives_a_database_that_was_away(
         renew(turn_ids)
         has_renewed.set()
 
-    monkeypatch.setattr(watcher, "renew_leases", renew_or_fail)
-    monkeypatch.setattr(watcher, "WATCH_SECONDS", 0.05)
-    monkeypatch.setattr(watcher, "LEASE", timedelta(seconds=0.2))
+    monkeypatch.setattr(leases, "renew_leases", renew_or_fail)
+    monkeypatch.setattr(leases, "WATCH_SECONDS", 0.05)
+    monkeypatch.setattr(leases, "RENEWALS", 150)  # one each 0.2 s
     before = turn.lease_until
     asyncio.run(_run_watched(turn, has_renewed.is_set))
     turn.refresh_from_db()
@@ -300,7 +300,7 @@ def test_a_lease_outlives_a_database_that_was_away(
 def test_a_process_that_lost_its_turn_stops_talking_to_the_provider(
     turn: Turn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watcher, "WATCH_SECONDS", 0.05)
+    monkeypatch.setattr(leases, "WATCH_SECONDS", 0.05)
     Turn.objects.update(status=Turn.Status.INTERRUPTED)
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(_run_watched(turn, lambda: False))
@@ -409,5 +409,5 @@ def _spoken(turn: Turn, text: str) -> AnswerRecorder:
 
 
 async def _run_watched(turn: Turn, condition: Callable[[], bool]) -> None:
-    with watcher.get_turn_watcher().watch(turn.pk):
+    with leases.get_turn_watcher().watch(turn.pk):
         await wait_until_async(condition)

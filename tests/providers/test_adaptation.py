@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from chatcore.providers import server_facts
+from chatcore.providers import dialects
 from chatcore.providers.base import ChatMessage, Request
 from tests.support.provider_calls import (
     LOOK,
@@ -33,9 +33,9 @@ from tests.support.strict_servers import (
 @pytest.fixture(autouse=True)
 def forgotten_dialects() -> Iterator[None]:
     """Let no test know what another one has learned."""
-    server_facts._learned.clear()
+    dialects._learned.clear()
     yield
-    server_facts._learned.clear()
+    dialects._learned.clear()
 
 
 def build_history(provider_data: dict[str, Any] | None = None) -> Request:

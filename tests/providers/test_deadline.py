@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from chatcore.providers.deadline import Deadline
+from chatcore.providers.client import Deadline
 from tests.support.jumping_clock import jumping, pass_seconds
 
 

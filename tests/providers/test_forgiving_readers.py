@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from chatcore.providers.answer_reader import classify_end
 from chatcore.providers.base import Connection, Tool, ToolCall
-from chatcore.providers.deadline import Deadline
-from chatcore.providers.end_reasons import classify_end
+from chatcore.providers.client import Deadline
 from chatcore.providers.errors import ContextOverflow, ProviderError, ProviderUnavailable
 from tests.support.provider_calls import (
     build_connection,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatcore.providers import server_facts
+from chatcore.providers import dialects
 from chatcore.providers.base import Tool
 from chatcore.providers.tool_schemas import flatten_schema, simplify_schema
 from tests.support.provider_calls import (
@@ -33,7 +33,7 @@ FOREIGN_KEYWORDS |= {"additionalProperties", "propertyNames", "default", "not", 
 def forgotten_refusals() -> Iterator[None]:
     """Let no test know what another one has learned."""
     yield
-    server_facts._learned.clear()
+    dialects._learned.clear()
 
 
 def test_choices_at_the_top_become_one_object() -> None:

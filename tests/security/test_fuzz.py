@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 
 from chatcore.context import builder, revisions
 from chatcore.models import Session
-from chatcore.providers import anthropic_wire, openai_wire
+from chatcore.providers import anthropic, openai
 from chatcore.providers.base import ToolCall
 from chatcore.providers.params import PARAM_RULES
 from chatcore.sessions import verification
@@ -127,8 +127,8 @@ def test_an_import_is_refused_by_the_field_or_makes_a_sound_session(
             made = Session.objects.get(pk=answer.json()["id"])
             assert list(verification.find_violations(made)) == [], data
             request = builder.build_request(made)
-            assert openai_wire.build_messages(request), data
-            assert anthropic_wire.build_messages(request) is not None
+            assert openai.build_messages(request), data
+            assert anthropic.build_messages(request) is not None
             shown = api.get(f"/api/v1/sessions/{made.pk}/context/preview")
             assert shown.status_code == 200, data
     assert statuses.count(201) > 10

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chatcore.providers import anthropic_wire, openai_wire
+from chatcore.providers import anthropic, openai
 from chatcore.providers.base import Connection, Request, Tool
 from chatcore.providers.dialects import find_dialect
 from tests.support.scripted_wire import Reply
@@ -577,17 +577,17 @@ def build_body(family: Family, request: Request) -> Body:
     request = replace(request, model=family.model)
     connection = Connection(protocol=family.protocol, base_url=family.base_url, api_key="")
     if family.protocol == "anthropic":
-        body = {"messages": anthropic_wire.build_messages(request)}
-        system = anthropic_wire.build_system(request)
+        body = {"messages": anthropic.build_messages(request)}
+        system = anthropic.build_system(request)
         if system:
             body["system"] = system  # type: ignore[assignment]
         if request.tools:
-            body["tools"] = anthropic_wire.build_tools(request)
+            body["tools"] = anthropic.build_tools(request)
         return body
     dialect = find_dialect(connection, family.model)
-    body = {"messages": openai_wire.build_messages(request, dialect)}
+    body = {"messages": openai.build_messages(request, dialect)}
     if request.tools:
-        body["tools"] = openai_wire.build_tools(request)
+        body["tools"] = openai.build_tools(request)
     return body
 
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from chatcore.models import Session
-from chatcore.turns import reading
+from chatcore.turns import recorder
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from models_registry.models import AiModel, Provider
@@ -74,7 +74,7 @@ def test_two_tabs_show_the_same(page: Page, session: Session, scripted: Scripted
 def test_a_silent_model_is_seen_to_read_with_seconds_and_a_share(
     page: Page, session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "TELL_SECONDS", 0)
+    monkeypatch.setattr(recorder, "TELL_SECONDS", 0)
     Provider.objects.update(options={"tells_reading": True})
     words = PausedChunks("Done.")
     scripted.script(Reply(reading=[(100, 220, 400)], chunks=words))

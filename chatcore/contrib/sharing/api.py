@@ -24,9 +24,9 @@ from chatcore.contrib.sharing.links import (
     revoke_shares,
 )
 from chatcore.contrib.sharing.models import Share
+from chatcore.rest.auth import CHAT, get_scope
 from chatcore.rest.fields import StrictBooleanField, StrictIntegerField, StrictSerializer
 from chatcore.rest.problems import Problem
-from chatcore.rest.scopes import CHAT, get_scope
 
 
 class NewShareSerializer(StrictSerializer):

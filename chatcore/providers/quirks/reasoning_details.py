@@ -6,7 +6,7 @@ They go back as one list on the same answer, each whole and unchanged, or its to
 from typing import Any
 
 from chatcore.providers.answer_reader import CollectedText
-from chatcore.providers.unicode import mend_surrogates
+from chatcore.providers.base import mend_surrogates
 
 _TEXT_MEMBERS = ("text", "summary")
 

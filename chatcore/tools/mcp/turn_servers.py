@@ -11,9 +11,8 @@ from django.db import transaction
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, ToolsListedPayload
 from chatcore.models import McpServer, Turn
-from chatcore.threads import TOOLS
+from chatcore.threads import TOOLS, run_until_stored
 from chatcore.tools.mcp.refresh import ask_server
-from chatcore.turns.durable import run_until_stored
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,8 @@ from chatcore.local_model.register import PROVIDER_NAME as EMBEDDED_PROVIDER
 from chatcore.models import Message, Session
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta
-from chatcore.providers.connections import build_connection, choose_effort
 from chatcore.providers.errors import ProviderError
+from chatcore.providers.registry import build_connection, choose_effort
 from chatcore.rights import require_model
 from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.keeping import is_session_kept

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import transaction
 
 from chatcore.api.errors import build_turn_problem
-from chatcore.context import turn_clearing
+from chatcore.context import clearing
 from chatcore.context.compactor import get_compactor
 from chatcore.contrib.compat.chat_completions import matching, questions, stored_messages
 from chatcore.contrib.compat.chat_completions.client_watch import wait_for_stopped_answer
@@ -98,7 +98,7 @@ def start_or_resume_turn(
             )
             turn = _start_turn(locked_session, completion_request, history_match)
             if completion_request.clearing:
-                turn_clearing.store_clearing(turn, completion_request.clearing)
+                clearing.store_clearing(turn, completion_request.clearing)
     return turn, turn.first_event_seq - 1
 
 
@@ -277,7 +277,7 @@ def _resume_turn(
         # The turn goes on when the transaction is committed, and needs these before.
         with transaction.atomic() if has_files or has_clearing else contextlib.nullcontext():
             if waiting_turn and has_clearing:
-                turn_clearing.store_clearing(waiting_turn, completion_request.clearing)
+                clearing.store_clearing(waiting_turn, completion_request.clearing)
             turn, after_seq = service.submit_tool_results(session, client_results)
             _store_result_files(turn, results)
     except service.NoWaitingTurn:

@@ -13,13 +13,13 @@ from chatcore.context.compactor import FittedRequest, get_compactor
 from chatcore.contrib.compat.chat_completions.request import CompletionRequest
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import Request, StreamEnd, StreamPart, Tool
-from chatcore.providers.connections import build_connection
 from chatcore.providers.errors import (
     ContextOverflow,
     ImagesRefused,
     ProviderError,
     ProviderUnavailable,
 )
+from chatcore.providers.registry import build_connection
 from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.spending.calls import Purpose, Reservation, end_call, expect_use, reserve_call
 from chatcore.threads import run_in_thread

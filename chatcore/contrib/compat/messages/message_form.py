@@ -8,8 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from chatcore.context import summary_block, tool_pairs
-from chatcore.context.clearing import clear_request, list_applied_edits
-from chatcore.context.turn_clearing import load_applied_edits
+from chatcore.context.clearing import clear_request, list_applied_edits, load_applied_edits
 from chatcore.contrib.compat.messages import errors
 from chatcore.contrib.compat.messages.input_messages import OWN_SIGNATURE
 from chatcore.contrib.compat.messages.message_format import (

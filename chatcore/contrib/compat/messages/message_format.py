@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from chatcore.contrib.compat.messages.input_messages import OWN_SIGNATURE
 from chatcore.contrib.compat.sealed_data import seal
-from chatcore.providers.anthropic_wire import order_blocks
+from chatcore.providers.anthropic import order_blocks
 from chatcore.providers.base import StreamEnd, ToolCall, Usage
 
 Block = dict[str, Any]

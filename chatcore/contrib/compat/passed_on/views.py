@@ -19,8 +19,8 @@ from chatcore.contrib.compat.passed_on.request import PassedRequest, parse_passe
 from chatcore.events.long_responses import hand_over_stream
 from chatcore.providers import openai as openai_provider
 from chatcore.providers.base import Connection, parse_count
-from chatcore.providers.connections import build_connection
 from chatcore.providers.openai_stream import parse_usage
+from chatcore.providers.registry import build_connection
 from chatcore.providers.server_sent_events import EventSplitter
 from chatcore.rest import turn_rate
 from chatcore.sessions.token_estimate import estimate_tokens

@@ -13,7 +13,7 @@ from chatcore.contrib.compat.responses import (
     storage,
 )
 from chatcore.contrib.compat.responses.request import ResponseRequest, parse_response_request
-from chatcore.rest import scopes, turn_rate
+from chatcore.rest import auth, turn_rate
 from chatcore.rights import require_model, select_models
 from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.turns import capacity
@@ -26,7 +26,7 @@ def parse_body(user: Any, body: Any, headers: Mapping[str, str], *, scope: str) 
     model = _find_default_model(user, body)
     request = parse_response_request(user, body, headers, load_item, model)
     if request.servers:
-        scopes.refuse_servers(scope)
+        auth.refuse_servers(scope)
     return request
 
 

@@ -41,8 +41,8 @@ from chatcore.providers.base import (
 )
 from chatcore.rest.problems import InvalidFieldError
 from chatcore.threads import PREPARATION, TOOLS
+from chatcore.turns.client_tools import keep_first_calls
 from chatcore.turns.generation import CALLS_AT_ONCE, TooManyToolRounds
-from chatcore.turns.tool_limits import keep_first_calls
 
 MESSAGE_BYTES = 1_000  # that even the shortest message takes
 

@@ -21,15 +21,7 @@ from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.deletion import delete_session
 from chatcore.tools.mcp import turn_servers
 from chatcore.transfer import importer
-from chatcore.turns import (
-    capacity,
-    forks,
-    leases,
-    recovery,
-    service,
-    tool_limits,
-    versions,
-)
+from chatcore.turns import capacity, client_tools, forks, leases, recovery, service, versions
 
 NO_INPUT_DETAIL = "There is nothing to answer: send a message."
 
@@ -155,7 +147,7 @@ def _answer(
     _apply_settings(locked_session, request, origin)
     record.turn = _start_turn(locked_session, origin.messages, request.tools)
     _attach_servers(record, request)
-    tool_limits.limit_calls(record.turn, request.echo["max_tool_calls"])
+    client_tools.limit_calls(record.turn, request.echo["max_tool_calls"])
     if next_question and len(origin.messages) == 1:
         # Pages then show both questions as versions of one.
         own_messages = record.turn.messages.filter(role=Message.Role.USER)
@@ -216,7 +208,7 @@ def _record_resumed_turn(
     record.turn, record.after_event_seq = resumed_turn.turn, resumed_turn.after_event_seq
     record.request["approvals"] = resuming.describe_approvals(request)
     _attach_servers(record, request)
-    tool_limits.limit_calls(record.turn, request.echo["max_tool_calls"])
+    client_tools.limit_calls(record.turn, request.echo["max_tool_calls"])
     _apply_settings(session, request, origin)
     _save_record(record)
     return record

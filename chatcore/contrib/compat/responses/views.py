@@ -30,8 +30,8 @@ from chatcore.contrib.compat.responses.stateless import UnstoredResponse
 from chatcore.events.long_responses import call_at_end, hand_over_stream
 from chatcore.models import Turn
 from chatcore.rest import turn_rate
+from chatcore.rest.auth import get_scope
 from chatcore.rest.problems import InvalidFieldError
-from chatcore.rest.scopes import get_scope
 from chatcore.turns import capacity
 
 

@@ -24,10 +24,9 @@ from chatcore.contrib.compat.responses.request import ResponseRequest
 from chatcore.contrib.compat.responses.stateless import Memory, UnstoredResponse
 from chatcore.contrib.compat.responses.stream_events import Event
 from chatcore.rest import limits, turn_rate
-from chatcore.rest.auth import build_sender_problem, find_sender
+from chatcore.rest.auth import build_sender_problem, find_scope, find_sender
 from chatcore.rest.parsers import TooManyValues, hold_large_body, parse_large_json
 from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
-from chatcore.rest.scopes import find_scope
 from chatcore.serving.answers import CLOSE_POLICY, refuse_handshake
 from chatcore.slots import ProcessFull, Slots, UserFull
 from chatcore.threads import PREPARATION, TOOLS, run_in_thread

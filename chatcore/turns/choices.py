@@ -1,8 +1,19 @@
-"""What a session had chosen, and its owner may not use any more."""
+"""The choices of a session when a turn begins: a model if it has none, and what was lost since."""
 
 from chatcore.models import Session
-from chatcore.rights import EVERYTHING, Kind, list_allowed
+from chatcore.rights import EVERYTHING, Kind, list_allowed, select_models
+from chatcore.sessions.changes import record_session_change
 from chatcore.tools.mcp import catalog
+from models_registry.models import AiModel
+
+
+def ensure_model(session: Session) -> AiModel | None:
+    """Return the locked session's model. One without a model gets the default one for good."""
+    if session.model is None:
+        session.model = select_models(session.owner_id).find_default()
+        if session.model:
+            record_session_change(session.pk, {"model": session.model}, is_user_act=False)
+    return session.model
 
 
 def apply_losses(session: Session) -> list[str]:
