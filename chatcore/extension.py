@@ -227,15 +227,21 @@ def list_extension_configs() -> list[ExtensionConfig]:
 
 
 @cache
-def get_extensions() -> tuple[Extension, ...]:
-    """Return the extensions of the installed apps, in the order of INSTALLED_APPS."""
+def get_extensions(method: str = "") -> tuple[Extension, ...]:
+    """Return the extensions of the installed apps, in the order of INSTALLED_APPS.
+
+    With `method` only those that say something of their own there.
+    """
+    if method:
+        default = getattr(Extension, method)
+        return tuple(x for x in get_extensions() if getattr(type(x), method) is not default)
     paths = [config.extension for config in list_extension_configs() if config.extension]
     return tuple(import_string(path)() for path in paths)
 
 
 def list_kept_owners() -> "list[QuerySet[Any, Any]]":
     """Return queries of the users of whom nothing may be deleted."""
-    queries = [extension.select_kept_owners() for extension in get_extensions()]
+    queries = [each.select_kept_owners() for each in get_extensions("select_kept_owners")]
     return [query for query in queries if query is not None]
 
 

@@ -60,7 +60,7 @@ def list_allowed_in(session_id: UUID, kind: Kind) -> AllowedNames:
 
 
 def _collect(user_ids: Any, kind: Kind) -> AllowedNames:
-    answers = [extension.limit_names(user_ids, kind) for extension in get_extensions()]
+    answers = [each.limit_names(user_ids, kind) for each in get_extensions("limit_names")]
     limits = tuple(names for names in answers if names is not None)
     if not limits and settings.CHATCORE["ALLOW_BY_DEFAULT"]:
         return EVERYTHING

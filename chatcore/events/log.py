@@ -83,7 +83,7 @@ def store_numbered_events(
         _build_row(event) for _, events in events_by_session for event in events
     )
     for session_id, events in events_by_session:
-        for extension in get_extensions():
+        for extension in get_extensions("on_events"):
             extension.on_events(session_id, events)
     get_relay().send(events_by_session)
     # Readers get them after the commit: before it, another reader would not find them.

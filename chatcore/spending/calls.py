@@ -108,7 +108,7 @@ def bound_output(model: AiModel, max_tokens: int | None) -> int:
 
 def check_call(user_id: Any) -> None:
     """Raise CallRefused if the user may make no call now."""
-    for extension in get_extensions():
+    for extension in get_extensions("check_call"):
         extension.check_call(user_id)
 
 
@@ -133,7 +133,7 @@ def reserve_call(
         expected=expected,
         day=timezone.now().date(),
     )
-    for extension in get_extensions():
+    for extension in get_extensions("reserve_call"):
         extension.reserve_call(reservation, may_refuse=may_refuse)
     return reservation
 
@@ -188,5 +188,5 @@ def end_call(reservation: Reservation, error: BaseException | None = None) -> No
 
 
 def _tell_end(reservation: Reservation, end: CallEnd) -> None:
-    for extension in get_extensions():
+    for extension in get_extensions("settle_call"):
         extension.settle_call(reservation, end)
