@@ -3,13 +3,8 @@
 import os
 import warnings
 from importlib import import_module
-from typing import Any
 
 import django
-from asgiref.sync import sync_to_async
-from django.core.handlers.asgi import ASGIHandler
-from django.http import HttpRequest
-from django.http.response import HttpResponseBase
 from django.utils.module_loading import module_has_submodule
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatcore.settings")
@@ -20,23 +15,6 @@ warnings.filterwarnings(
 )
 django.setup(set_prefix=False)
 
-
-class OneThreadHandler(ASGIHandler):
-    """Django's handler, with all of a request in one thread: no view of ours is asynchronous.
-
-    Django returns to the event loop between middleware and view, which takes 7 ms of a request.
-    """
-
-    def load_middleware(self, is_async: bool = False) -> None:
-        """Load the middleware as it is for a thread."""
-        super().load_middleware(is_async=False)
-
-    async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
-        """Return the response that a thread makes."""
-        return await sync_to_async(self.get_response)(request)
-
-
-django_application = OneThreadHandler()
 
 # These need Django's apps, which are loaded now. The pages are loaded here too, and not while the
 # first person waits.
@@ -54,8 +32,8 @@ from chatcore.serving.answers import (  # noqa: E402
 )
 from chatcore.serving.base_path import BASE_PATH  # noqa: E402
 from chatcore.serving.lifespan import serve_lifespan  # noqa: E402
-from chatcore.serving.path_prefix import restore_path, serve_below  # noqa: E402
-from chatcore.serving.request_threads import request_threads  # noqa: E402
+from chatcore.serving.path_prefix import serve_below  # noqa: E402
+from chatcore.serving.request_threads import run_django  # noqa: E402
 
 LIVENESS_PATHS = ("/livez", "/livez/")
 
@@ -74,12 +52,7 @@ async def serve(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def _serve_django(scope: Scope, receive: Receive, send: Send) -> None:
-    await serve_request(_run_django, scope, receive, send)
-
-
-async def _run_django(scope: Scope, receive: Any, send: Any) -> None:
-    async with request_threads.lend_thread():
-        await django_application(restore_path(scope), receive, send)
+    await serve_request(run_django, scope, receive, send)
 
 
 applications: dict[str, Application] = {}  # of apps, by their paths

@@ -12,7 +12,6 @@ from uuid import UUID
 from django.db.models import OuterRef, Q, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast
 
-from chatcore.context import tool_pairs
 from chatcore.files import rendering
 from chatcore.models import ContextEdit, Message, Session
 from chatcore.providers import normal_form
@@ -200,7 +199,7 @@ def pair_live_messages(
         for live_message in live_messages
         if not live_message.is_hidden
     ]
-    return tool_pairs.pair_tool_calls(
+    return normal_form.pair_tool_calls(
         visible_messages,
         boundary_seq=boundary_seq or 0,
         hidden_call_ids=hidden_call_ids,

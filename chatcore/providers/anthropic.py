@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from chatcore.providers import anthropic_stream, platforms
+from chatcore.providers import anthropic_stream
 from chatcore.providers import client as provider_client
 from chatcore.providers.base import ChatMessage, Connection, Request, StreamPart
 from chatcore.providers.dialects import find_dialect, select_fields
@@ -25,8 +25,8 @@ from chatcore.providers.tool_schemas import build_schema
 DEFAULT_MAX_TOKENS = 4096  # the protocol refuses a request without max_tokens
 
 _PLATFORM_CLIENTS = {
-    "bedrock": platforms.build_bedrock_client,
-    "vertex": platforms.build_vertex_client,
+    "bedrock": provider_client.build_bedrock_client,
+    "vertex": provider_client.build_vertex_client,
 }
 
 
@@ -34,7 +34,7 @@ class AnthropicProvider:
     """Messages.
 
     Options of the provider's row: `headers`, `query` and `body`, which are sent with every call,
-    `dialect` (`dialects.py`), and `client` (see `platforms.py`).
+    `dialect` (`dialects.py`), and `client` (see `client.py`).
     """
 
     sdk_name = "anthropic"
@@ -46,7 +46,7 @@ class AnthropicProvider:
 
         with translate_errors(anthropic, connection, request):
             options = await provider_client.build_client_options(anthropic, connection)
-            client = platforms.build_client(
+            client = provider_client.build_client(
                 anthropic, connection, options, usual="AsyncAnthropic", others=_PLATFORM_CLIENTS
             )
             create: Any = client.messages.create

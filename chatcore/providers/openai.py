@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from chatcore.providers import client as provider_client
-from chatcore.providers import openai_stream, platforms
+from chatcore.providers import openai_stream
 from chatcore.providers.base import (
     ChatMessage,
     Connection,
@@ -38,7 +38,7 @@ from chatcore.providers.quirks.control_tokens import escape_control_tokens
 from chatcore.providers.quirks.written_calls import read_written_calls
 from chatcore.providers.tool_schemas import build_schema
 
-_PLATFORM_CLIENTS = {"azure": platforms.build_azure_client}
+_PLATFORM_CLIENTS = {"azure": provider_client.build_azure_client}
 
 
 class OpenAIProvider:
@@ -48,7 +48,7 @@ class OpenAIProvider:
     `tool_body`, for calls that offer tools, where the request says nothing else,
     `max_tokens_field`, `tells_reading`, `control_tokens` (`quirks/control_tokens.py`),
     `written_calls` (`quirks/written_calls.py`), `dialect` (`dialects.py`) and `client`
-    (`platforms.py`).
+    (`client.py`).
     """
 
     sdk_name = "openai"
@@ -60,7 +60,7 @@ class OpenAIProvider:
 
         with translate_errors(openai, connection, request):
             options = await provider_client.build_client_options(openai, connection)
-            client = platforms.build_client(
+            client = provider_client.build_client(
                 openai, connection, options, usual="AsyncOpenAI", others=_PLATFORM_CLIENTS
             )
             create: Any = client.chat.completions.create
@@ -152,7 +152,7 @@ async def stream_answer(
 
 async def _build_client(openai: Any, connection: Connection) -> Any:
     options = await provider_client.build_client_options(openai, connection)
-    return platforms.build_client(
+    return provider_client.build_client(
         openai, connection, options, usual="AsyncOpenAI", others=_PLATFORM_CLIENTS
     )
 

@@ -3,6 +3,10 @@
 Words, codes and numbers tell it, in this order. What only looks like it is known first: throttling,
 limits of an answer, of a name, of the number of tools. Where nothing tells, `may_be_overflow` says
 whether a smaller request is worth trying.
+
+A server may also cut a request in silence, and count what is left of it; others leave out what they
+had in a cache, or count nonsense. Such a count is not believed: the meter would lie, and compaction
+come too late or for nothing.
 """
 
 import re
@@ -11,7 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from chatcore.providers.base import Request
+from chatcore.providers.base import Request, Usage
 from chatcore.providers.errors import ContextOverflow
 from chatcore.providers.refusal_bodies import find_reason, iterate_objects
 
@@ -311,3 +315,50 @@ def _find_number(patterns: Sequence[str], text: str) -> int | None:
             # Of a pattern with two numbers, the one in the group `n` is meant.
             return _parse_digits(match.groupdict().get("n") or match[1]) or None
     return None
+
+
+# A shorter request is mostly framing.
+MIN_TOKENS = 1_000
+# No text has more than twice the usual four characters a token, runs of one sign apart.
+MIN_SHARE = 2
+# None has less than half a character a token; a server may add a text of its own.
+MAX_SHARE = 8
+ADDED_TOKENS = 10_000
+IMAGE_TOKENS = 4_000
+SHORTFALL = "The server read about"
+_RUN = re.compile(r"(\s|[^\w\s]|\w)\1{3,}")
+
+
+def is_possible(request: Request, usage: Usage, window: int | None) -> bool:
+    """Return whether the provider can have counted this for an answered request."""
+    return not (is_far_below(request, usage) or _is_far_above(request, usage, window))
+
+
+def is_far_below(request: Request, usage: Usage) -> bool:
+    """Return whether the count is that of a part of the request."""
+    size = measure_request(request).tokens
+    if not usage.input or size < MIN_TOKENS or usage.input >= size / MIN_SHARE:
+        return False
+    texts = [message.content for message in request.messages]
+    run_chars = sum(
+        len(match[0]) - 1 for text in (request.system, *texts) for match in _RUN.finditer(text)
+    )
+    return usage.input < (size - run_chars / 4) / MIN_SHARE
+
+
+def describe_shortfall(request: Request, usage: Usage) -> str:
+    """Return a sentence for the person whose request was not read whole."""
+    size = measure_request(request).tokens
+    return (
+        f"{SHORTFALL} {usage.input:,} of {size:,} tokens, by its own count. It may leave"
+        " out the beginning of a long conversation. Let it read more (with Ollama: num_ctx), or"
+        " enter the window that it really has: Language models, in the admin."
+    )
+
+
+def _is_far_above(request: Request, usage: Usage, window: int | None) -> bool:
+    image_count = sum(len(message.images) for message in request.messages)
+    size = measure_request(request).tokens + image_count * IMAGE_TOKENS
+    if usage.input > size * MAX_SHARE + ADDED_TOKENS:
+        return True
+    return bool(window) and usage.input > max(window or 0, size * MIN_SHARE)

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from chatcore.context import tool_pairs
 from chatcore.files.rendering import fence_text
 from chatcore.models import CHAT_COLUMNS, Attachment, Message, Session
+from chatcore.providers import normal_form
 from chatcore.providers import params as provider_params
 from chatcore.providers.base import ChatMessage, File, ToolCall
 from chatcore.transfer import context, formats, links
@@ -80,7 +80,7 @@ def export_as(session: Session, format: formats.Format) -> dict[str, Any]:
     messages: list[Mapping[str, Any]] = []
     if session.system_prompt:
         messages.append({"role": "system", "content": session.system_prompt})
-    current_messages = tool_pairs.pair_tool_calls(_load_current_messages(session))
+    current_messages = normal_form.pair_tool_calls(_load_current_messages(session))
     messages += [asdict(message) for message in current_messages]
     if format == "openai":
         return {"messages": formats.to_openai(messages)}

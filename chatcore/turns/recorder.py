@@ -23,11 +23,11 @@ from chatcore.events.types import (
     TurnReadingPayload,
 )
 from chatcore.models import Message, Turn
+from chatcore.providers import overflow
 from chatcore.providers.base import ReasoningDelta, Request, StreamEnd, TextDelta, Usage
 from chatcore.sessions.truncation import clean_text
 from chatcore.spending.calls import Reservation, settle_call
 from chatcore.threads import give_back_connection, run_until_stored
-from chatcore.turns import reported_counts
 from chatcore.turns.delta_writer import delta_writer
 from chatcore.turns.leases import LockedTurn, TurnLost, lock_running_turn
 from chatcore.turns.messages import (
@@ -295,11 +295,11 @@ class AnswerRecorder:
         """Return whether a count can be that of the request; the turn tells where it was cut."""
         model = self.turn.session.model
         window = model.context_window_size if model else None
-        if reported_counts.is_possible(self.request, usage, window):
+        if overflow.is_possible(self.request, usage, window):
             return True
-        is_told = any(notice.startswith(reported_counts.SHORTFALL) for notice in self.turn.notices)
-        if reported_counts.is_far_below(self.request, usage) and not is_told:
-            notice = reported_counts.describe_shortfall(self.request, usage)
+        is_told = any(notice.startswith(overflow.SHORTFALL) for notice in self.turn.notices)
+        if overflow.is_far_below(self.request, usage) and not is_told:
+            notice = overflow.describe_shortfall(self.request, usage)
             self.turn.notices = [*self.turn.notices, notice]
             self.turn.save(update_fields=["notices"])
         return False

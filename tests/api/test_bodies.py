@@ -12,12 +12,12 @@ from django.test import Client
 from knox.models import AuthToken
 from rest_framework.test import APIClient
 
-from chatcore import asgi
 from chatcore.api import import_places
 from chatcore.api.uploads import FORM_OVERHEAD_BYTES
 from chatcore.files import intake
 from chatcore.models import Session
 from chatcore.projects.changes import create_project
+from chatcore.serving import request_threads
 from chatcore.serving.http_protocol import PatientHttpProtocol
 from tests.conftest import Live
 from tests.support.raw_http import RawConnection
@@ -194,7 +194,7 @@ def test_the_process_says_that_it_lives_while_django_is_stuck(
     async def hang(*_: Any) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(asgi, "django_application", hang)
+    monkeypatch.setattr(request_threads, "django_application", hang)
     for path in ("/livez", "/livez/"):
         answer = httpx2.get(f"{live.url}{path}", headers={"Host": "evil.example"}, timeout=10)
         assert (answer.status_code, answer.json()) == (200, {"status": "ok"})

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from chatcore.providers import platforms
+from chatcore.providers import client as provider_client
 from chatcore.providers.errors import (
     ContextOverflow,
     ProviderRejected,
@@ -110,7 +110,7 @@ async def test_bedrock_invokes_the_model_and_reads_amazons_stream(
 async def test_a_package_that_is_missing_is_named(
     client: str, key: str, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(platforms, "find_spec", lambda name: None)
+    monkeypatch.setattr(provider_client, "find_spec", lambda name: None)
     connection = build_connection(scripted, "anthropic", options={"client": client}, api_key=key)
     error = await catch_error(connection)
     assert isinstance(error, ProviderUnavailable)

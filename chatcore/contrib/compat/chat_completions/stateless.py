@@ -8,9 +8,9 @@ from typing import Any
 
 from django.db import DatabaseError
 
-from chatcore.context import tool_pairs
 from chatcore.context.compactor import FittedRequest, get_compactor
 from chatcore.contrib.compat.chat_completions.request import CompletionRequest
+from chatcore.providers import normal_form
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import Request, StreamEnd, StreamPart, Tool
 from chatcore.providers.errors import (
@@ -177,7 +177,7 @@ def build_provider_request(completion_request: CompletionRequest) -> Request:
     return Request(
         model=model.name,
         system=completion_request.system or "",
-        messages=tool_pairs.pair_tool_calls(messages),
+        messages=normal_form.pair_tool_calls(messages),
         tools=[Tool(**tool) for tool in completion_request.tools],
         max_tokens=max_tokens,
         params=params,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from chatcore.context import summary_block, tool_pairs
+from chatcore.context import summary_block
 from chatcore.context.clearing import clear_request, list_applied_edits, load_applied_edits
 from chatcore.contrib.compat.messages import errors
 from chatcore.contrib.compat.messages.input_messages import OWN_SIGNATURE
@@ -27,6 +27,7 @@ from chatcore.contrib.compat.messages.message_format import (
 from chatcore.contrib.compat.messages.request import MessageRequest
 from chatcore.contrib.compat.messages.threads import format_message_id
 from chatcore.models import Turn
+from chatcore.providers import normal_form
 from chatcore.providers.base import (
     ReasoningDelta,
     Request,
@@ -85,7 +86,7 @@ class MessageForm:
             model=model.name,
             system="\n\n".join(text for text in texts if text),
             system_cache_control=self._request.system_cache_control,
-            messages=tool_pairs.pair_tool_calls(messages),
+            messages=normal_form.pair_tool_calls(messages),
             tools=[Tool(**tool) for tool in self._request.tools],
             max_tokens=max_tokens,
             params=params,

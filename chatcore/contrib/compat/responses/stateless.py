@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from django.conf import settings
 
-from chatcore.context import builder, tool_pairs
+from chatcore.context import builder
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.stateless import StatelessExchange
 from chatcore.contrib.compat.chat_completions.streams import add_heartbeats
@@ -29,6 +29,7 @@ from chatcore.contrib.compat.responses.output_items import (
 from chatcore.contrib.compat.responses.request import ResponseRequest
 from chatcore.contrib.compat.responses.stream_events import Event, EventWriter
 from chatcore.events.log import HEARTBEAT_SECONDS
+from chatcore.providers import normal_form
 from chatcore.providers.base import (
     ChatMessage,
     ReasoningDelta,
@@ -309,7 +310,7 @@ def _build_provider_request(response: UnstoredResponse) -> Request:
     return Request(
         model=request.model.name,
         system="\n\n".join(text for text in texts if text),
-        messages=tool_pairs.pair_tool_calls(response.messages),
+        messages=normal_form.pair_tool_calls(response.messages),
         tools=[*(Tool(**tool) for tool in request.tools), *response.tools.definitions],
         max_tokens=max_tokens,
         params=params,
