@@ -7,10 +7,11 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models, transaction
-from django.db.models import Q, TextChoices, Value
+from django.db.models import JSONField, Q, TextChoices, Value
 
 from models_registry import catalog, key_variables, keys
 from models_registry.prices import validate_price_tiers
+from models_registry.provider_options import ProviderOptions
 from models_registry.reasoning import Reasoning, find_reasoning
 
 Ability = Literal["supports_tools", "supports_images"]
@@ -68,7 +69,9 @@ class Provider(models.Model):
     api_key_env = models.CharField(
         max_length=64, blank=True, help_text="Environment variable read when no key is stored."
     )
-    options = models.JSONField(default=dict, blank=True)
+    options: "JSONField[ProviderOptions, ProviderOptions]" = models.JSONField(
+        default=dict, blank=True
+    )
     timeout_seconds = models.FloatField(
         default=120, validators=[MinValueValidator(0.1), MaxValueValidator(86_400)]
     )

@@ -6,7 +6,7 @@ from django import forms
 
 from models_registry import key_variables
 from models_registry.models import Provider
-from models_registry.provider_options import is_number_of_places
+from models_registry.provider_options import ProviderOptions, find_problems
 
 CONNECTION_FIELDS = ("protocol", "base_url", "options")
 CONNECT_PERMISSION = "models_registry.connect_provider"
@@ -53,15 +53,11 @@ class ProviderForm(forms.ModelForm):
         """Return whether the address, or what is sent to it besides the messages, is changed."""
         return not set(self.changed_data).isdisjoint(CONNECTION_FIELDS)
 
-    def clean_options(self) -> dict[str, Any]:
-        """Refuse options that are not names with values, and a number of places that is none."""
-        options = self.cleaned_data["options"]
-        if not isinstance(options, dict):
-            raise forms.ValidationError('An object, as {"summary_effort": "low"}.')
-        if not is_number_of_places(options.get("compaction_places", 1)):
-            raise forms.ValidationError(
-                "compaction_places is a whole number from 1 on; leave it out for no limit."
-            )
+    def clean_options(self) -> ProviderOptions:
+        """Refuse an option that is unknown, misspelt or of another type."""
+        options: ProviderOptions = self.cleaned_data["options"]
+        if problems := find_problems(options):
+            raise forms.ValidationError(problems)
         return options
 
     def clean_api_key_env(self) -> str:

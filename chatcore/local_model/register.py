@@ -6,6 +6,7 @@ import httpx2
 from django.db import transaction
 
 from models_registry.models import AiModel, Provider
+from models_registry.provider_options import ProviderOptions
 
 PROVIDER_NAME = "local"
 LOOPBACK = "127.0.0.1"
@@ -17,7 +18,7 @@ TIMEOUT_SECONDS = 600  # two busy cores take minutes to process a full window
 # A small model calls a client's tool when the question is about it. The descriptions of all of ours
 # would take much of its window, and it would call them at any question.
 # It finds the form of a call more surely when it does not guess.
-NEW_OPTIONS = {
+NEW_OPTIONS: ProviderOptions = {
     "control_tokens": True,
     "written_calls": True,
     "tells_reading": True,
@@ -31,7 +32,7 @@ NEW_OPTIONS = {
 # the options the 0.5B model finishes none of them, with them most.
 # A prompt that explains the headings of a summary makes such a model return the explanations, while
 # bare headings make it fill them in.
-PROVIDER_OPTIONS = {
+PROVIDER_OPTIONS: ProviderOptions = {
     **NEW_OPTIONS,
     "body": {"repeat_penalty": 1.1},
     "summary_seconds": TIMEOUT_SECONDS,
@@ -55,7 +56,7 @@ def register_model(base_url: str, api_key: str) -> AiModel:
         provider.api_key = api_key
         provider.is_active = True
         # An earlier version registered it without.
-        provider.options = NEW_OPTIONS | provider.options
+        provider.options = {**NEW_OPTIONS, **provider.options}
         provider.save()
         provider.models.exclude(name=description["id"]).update(is_active=False, is_default=False)
         window = description["meta"]["n_ctx"]

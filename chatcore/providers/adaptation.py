@@ -10,7 +10,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from chatcore.providers import dialects
 from chatcore.providers.base import (
@@ -27,7 +27,7 @@ from chatcore.providers.sent_images import fit_images
 
 MAX_TRIES = 6
 # The fact that names tools which the server has refused.
-_REFUSED_TOOLS = "without_tools"
+_REFUSED_TOOLS: Final = "without_tools"
 _TOOL_REFUSED = re.compile(r"schema|unknown name|\bparameters\b|\btools?[.\[]|\bfunctions?\b")
 _TOOL_INDEX = re.compile(r"\btools?(?:\[|\.)(\d+)")
 _REFUSED = r"unsupported|not (?:permitted|allowed|supported)|extra|unexpected|unknown|unrecognized"

@@ -10,6 +10,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
+from models_registry.provider_options import ProviderOptions
+
 MAX_NAME_CHARS = 64
 _UNUSABLE_SIGNS = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -230,7 +232,7 @@ class Connection:
     protocol: str
     base_url: str
     api_key: str = field(repr=False)
-    options: dict[str, Any] = field(default_factory=dict)
+    options: ProviderOptions = field(default_factory=ProviderOptions)
     timeout_seconds: float = 120
     """Seconds until the first event, with all retries and their waits; then between events."""
     max_retries: int = 2

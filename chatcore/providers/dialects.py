@@ -17,11 +17,12 @@ import functools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
 from chatcore.providers.base import Connection, Request
 from chatcore.providers.normal_form import MAX_CALLS
+from models_registry.provider_options import ProviderOptions
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
@@ -156,7 +157,7 @@ def add_facts(
     if goes_first:
         dialects.reverse()
     merged["dialect"] = {**dialects[0], **dialects[1]}
-    return replace(connection, options=merged)
+    return replace(connection, options=cast(ProviderOptions, merged))
 
 
 async def remember(connection: Connection, model: str, facts: Facts) -> None:

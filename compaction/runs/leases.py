@@ -24,7 +24,6 @@ from compaction.core.knobs import PolicyError
 from compaction.core.presets import PRESETS
 from compaction.models import OPEN_STATUSES, CompactionRun
 from models_registry.models import Provider
-from models_registry.provider_options import is_number_of_places
 
 logger = logging.getLogger(__name__)
 
@@ -157,7 +156,7 @@ def _load_places(providers: Collection[str]) -> Mapping[str, int]:
     return {
         name: options["compaction_places"]
         for name, options in rows
-        if is_number_of_places(options.get("compaction_places"))
+        if options.get("compaction_places")
     }
 
 

@@ -1,6 +1,10 @@
 """The registry's rows: found by name, with one default, and edited without showing a key."""
 
-from typing import Any
+import html
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_type_hints
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -11,9 +15,13 @@ from django.db import IntegrityError, transaction
 from django.test import Client
 from django.urls import reverse
 
+from chatcore.local_model import register
+from chatcore.providers.dialects import Dialect
 from models_registry.models import AiModel, Provider
+from models_registry.provider_options import DialectOptions, ProviderOptions
 
 pytestmark = pytest.mark.django_db
+ROOT = Path(__file__).parents[2]
 KEY = "sk-very-secret-0123456789"
 
 
@@ -244,3 +252,34 @@ def test_an_operator_picks_the_default_from_the_list(acme: Provider, operator: C
     assert not AiModel.objects.filter(is_default=True).exists()
     operator.post(url, {"action": "make_default", "_selected_action": [two.pk]})
     assert AiModel.objects.find_default() == two
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ('{"max_token_field": "max_tokens"}', "max_token_field is no option; max_tokens_field is."),
+        ('{"colour": 1}', "colour is no option."),
+        ('{"dialect": {"reasonin": "all"}}', "dialect.reasonin is no option; reasoning is."),
+        ('{"dialect": {"reasoning": "some"}}', "dialect.reasoning is own or all or none."),
+        ('{"summary_seconds": true}', "summary_seconds is a number."),
+        ('{"headers": {"x-team": 5}}', "headers is an object."),
+        ('{"params": "store"}', "params is a list of texts."),
+        ('{"compaction_places": 0}', "compaction_places is a whole number from 1 on"),
+        ("[1]", "An object, as"),
+    ],
+)
+def test_an_option_that_is_unknown_misspelt_or_of_another_type_is_named(
+    operator: Client, acme: Provider, options: str, words: str
+) -> None:
+    page = html.unescape(change(operator, acme, options=options).content.decode())
+    assert words in page
+    assert acme.options == {}
+
+
+def test_every_option_that_is_taken_is_told_of_and_kept(operator: Client, acme: Provider) -> None:
+    options = {**register.PROVIDER_OPTIONS, "dialect": {"max_images": 5}, "compaction_places": 2}
+    assert change(operator, acme, options=json.dumps(options)).status_code == 302
+    assert acme.options == options
+    docs = "".join(path.read_text() for path in (ROOT / "docs").glob("*.md"))
+    assert [name for name in get_type_hints(ProviderOptions) if f"`{name}" not in docs] == []
+    assert set(get_type_hints(DialectOptions)) == {field.name for field in fields(Dialect)}
