@@ -9,7 +9,7 @@ from typing import Any
 
 from chatcore.providers import anthropic_stream
 from chatcore.providers import client as provider_client
-from chatcore.providers.base import ChatMessage, Connection, Request, StreamPart
+from chatcore.providers.base import Capabilities, ChatMessage, Connection, Request, StreamPart
 from chatcore.providers.dialects import find_dialect, select_fields
 from chatcore.providers.error_mapping import translate_errors
 from chatcore.providers.errors import InvalidParam
@@ -37,6 +37,9 @@ class AnthropicProvider:
     `dialect` (`dialects.py`), and `client` (see `client.py`).
     """
 
+    capabilities = Capabilities(
+        has_messages_params=True, has_signed_thoughts=True, has_cache_marks=True
+    )
     sdk_name = "anthropic"
 
     async def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:

@@ -251,9 +251,24 @@ class Connection:
     Only servers that the row's option `tells_reading` names tell it."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Capabilities:
+    """What a protocol can do; nobody outside of this package asks for its name."""
+
+    has_messages_params: bool = False
+    """Its parameters are those of Anthropic's Messages, thinking and effort among them."""
+    has_signed_thoughts: bool = False
+    """A thought goes back with its signature; otherwise as its own model's bare text."""
+    has_cache_marks: bool = False
+    """Requests mark what is cached, for their choice of tools and their effort alone."""
+    has_other_requests: bool = False
+    """There are embeddings and completions, too."""
+
+
 class ProviderClient(Protocol):
     """One protocol. All errors are ProviderErrors (`errors.py`)."""
 
+    capabilities: ClassVar[Capabilities]
     sdk_name: ClassVar[str]
     """The Python package of the SDK, which is loaded before the first call."""
 

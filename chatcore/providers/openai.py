@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from chatcore.providers import client as provider_client
 from chatcore.providers import openai_stream
 from chatcore.providers.base import (
+    Capabilities,
     ChatMessage,
     Connection,
     Image,
@@ -51,6 +52,7 @@ class OpenAIProvider:
     (`client.py`).
     """
 
+    capabilities = Capabilities(has_other_requests=True)
     sdk_name = "openai"
 
     async def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:

@@ -13,7 +13,13 @@ from typing import Any
 from django.utils.module_loading import import_string
 
 from chatcore.providers.adaptation import stream_adapted
-from chatcore.providers.base import Connection, ProviderClient, Request, StreamPart
+from chatcore.providers.base import (
+    Capabilities,
+    Connection,
+    ProviderClient,
+    Request,
+    StreamPart,
+)
 from chatcore.providers.errors import ProviderAuth
 from chatcore.threads import run_in_thread
 from chatcore.traces import spans
@@ -31,6 +37,11 @@ def stream(connection: Connection, request: Request) -> AsyncGenerator[StreamPar
     """Stream one call through the provider of the connection's protocol."""
     parts = stream_adapted(_load_provider(connection.protocol).stream, connection, request)
     return trace_call(connection, request, parts) if spans.are_on() else parts
+
+
+def get_capabilities(protocol: str) -> Capabilities:
+    """Return what a protocol can do."""
+    return _load_provider(protocol).capabilities
 
 
 def normalize(protocol: str, request: Request) -> Request:

@@ -13,10 +13,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
 from chatcore.extension import Place, build_page_parts
-from chatcore.providers.registry import choose_effort
+from chatcore.providers.registry import choose_effort, get_capabilities
 from chatcore.sessions.token_estimate import format_tokens
 from chatcore.web.advice import choose_advice
-from models_registry.models import AiModel, Provider
+from models_registry.models import AiModel
 
 register = template.Library()
 
@@ -48,7 +48,7 @@ def tokens(count: object) -> str:
 @register.filter
 def thinks(model: AiModel) -> bool:
     """Return True for a model that is known to reason before it answers."""
-    if model.provider.protocol == Provider.Protocol.ANTHROPIC:
+    if get_capabilities(model.provider.protocol).has_messages_params:
         return False  # only where a request says so
     return model.reasoning.kind != "none" or bool(choose_effort(model))
 

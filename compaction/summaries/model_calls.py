@@ -41,7 +41,7 @@ from chatcore.tools import registry as tool_registry
 from compaction.patience import store_patiently
 from compaction.sessions.translation import estimate_stored_tokens
 from compaction.summaries.call_table import pack_text
-from models_registry.models import AiModel, Provider
+from models_registry.models import AiModel
 
 logger = logging.getLogger(__name__)
 
@@ -315,8 +315,8 @@ def _build_request(session_id: UUID, model: AiModel, prompt: Prompt) -> Request:
     tools = tool_registry.list_session_tools(session) if model.may_call_tools else ()
     talk = builder.build_request(session, tools=tools)
     params = _build_params(model, prompt, talk.params)
-    if tools and model.provider.protocol == "openai":
-        # In Anthropic's protocol another choice of tools would make the cache useless.
+    # Where requests mark what is cached, another choice of tools would make the cache useless.
+    if tools and not provider_registry.get_capabilities(model.provider.protocol).has_cache_marks:
         params["tool_choice"] = "none"
     return replace(
         talk,
@@ -329,9 +329,11 @@ def _build_request(session_id: UUID, model: AiModel, prompt: Prompt) -> Request:
 def _build_params(model: AiModel, prompt: Prompt, talk_params: Mapping[str, Any]) -> dict[str, Any]:
     """Return little effort for a model that takes a word for it, else a temperature it may have.
 
-    What follows a talk in Anthropic's protocol leaves the talk's effort: it is part of the cache.
+    What follows a talk leaves the talk's effort where requests mark what is cached: it is part of
+    the cache.
     """
-    is_cached = prompt.reuses_cache and model.provider.protocol == Provider.Protocol.ANTHROPIC
+    has_marks = provider_registry.get_capabilities(model.provider.protocol).has_cache_marks
+    is_cached = prompt.reuses_cache and has_marks
     effort = choose_effort(model)
     if effort and not is_cached:
         return {"reasoning_effort": effort}

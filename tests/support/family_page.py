@@ -36,11 +36,12 @@ side where a request has more than twenty. A tool whose description a server ref
 out, and the turn's notices say so. An earlier message that was refused for itself, as by a filter,
 is left out if the next request is answered without it; edit it to send it again.
 
-A provider's options are named in `models_registry/provider_options.py`; one that is unknown, misspelt or of another type is
-refused by its name. `headers`, `query` and `body` are sent with each request, `tool_body` with those that offer tools.
-`system_role: false` puts the system text before the user's first words, `control_tokens` makes the marks of a chat template
-harmless in what people write, and `without_tools` has marks of tools that the server has refused. The others stand above and in
-[developers](developers.md).
+A provider's options are named in `models_registry/provider_options.py`; one that is unknown,
+misspelt or of another type is refused by its name. `headers`, `query` and `body` are sent with
+each request, `tool_body` with those that offer tools. `system_role: false` puts the system text
+before the user's first words, `control_tokens` makes the marks of a chat template harmless in
+what people write, and `without_tools` has marks of tools that the server has refused. The others
+stand above and in [developers](developers.md).
 
 **No real server was reached for this page.** `./bin/test --slow` writes it: each family is a server
 of our own that refuses what the documents (doc), the source (code) or users (report) say that the

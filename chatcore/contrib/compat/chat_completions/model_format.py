@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from models_registry.models import AiModel, Provider
+from chatcore.providers.registry import get_capabilities
+from models_registry.models import AiModel
 
 UNKNOWN_DATE = "1970-01-01T00:00:00Z"  # what Anthropic's API says where it does not know
 
@@ -44,9 +45,9 @@ def _build_capabilities(model: AiModel) -> dict[str, Any]:
 
     What a model thinks, and how hard, is carried to a provider of that protocol alone.
     """
-    is_anthropic = model.provider.protocol == Provider.Protocol.ANTHROPIC
+    carries_thoughts = get_capabilities(model.provider.protocol).has_messages_params
     efforts = ("low", "medium", "high", "xhigh", "max")
-    thoughts = dict.fromkeys(("adaptive", "between_tools", "enabled"), _tell(is_anthropic))
+    thoughts = dict.fromkeys(("adaptive", "between_tools", "enabled"), _tell(carries_thoughts))
     edits = ("clear_thinking_20251015", "clear_tool_uses_20250919", "compact_20260112")
     return {
         "batch": _tell(False),
@@ -59,7 +60,7 @@ def _build_capabilities(model: AiModel) -> dict[str, Any]:
         "pdf_input": _tell(True),
         "server_tools": _tell(False) | {"code_execution": _tell(False), "web_search": _tell(False)},
         "structured_outputs": _tell(True),
-        "thinking": _tell(is_anthropic) | {"types": thoughts | {"disabled": _tell(True)}},
+        "thinking": _tell(carries_thoughts) | {"types": thoughts | {"disabled": _tell(True)}},
     }
 
 

@@ -13,9 +13,10 @@ from chatcore.contrib.compat.messages.content_blocks import (
 )
 from chatcore.contrib.compat.sealed_data import unseal
 from chatcore.providers.provider_data import CACHE_CONTROL, is_usual_order
+from chatcore.providers.registry import get_capabilities
 from chatcore.rest import limits
 from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
-from models_registry.models import AiModel, Provider
+from models_registry.models import AiModel
 
 USER_TYPES = ("text", "image", "document", "search_result", "tool_result", "compaction")
 ASSISTANT_TYPES = ("text", "tool_use", "thinking", "redacted_thinking", "compaction")
@@ -143,12 +144,13 @@ def _build_provider_data(blocks: Blocks, model: AiModel) -> dict[str, Any]:
             own_thoughts.append(thought["thinking"])
         elif not sealed_data:
             signed_thoughts.append(thought)
-    if protocol == Provider.Protocol.OPENAI and any(own_thoughts):
-        data["openai"] = {"model": model.name, "reasoning": "".join(own_thoughts)}
-    elif protocol == Provider.Protocol.ANTHROPIC and signed_thoughts:
-        data["anthropic"] = {"model": model.name, "thinking": signed_thoughts}
+    if not get_capabilities(protocol).has_signed_thoughts:
+        if any(own_thoughts):
+            data[protocol] = {"model": model.name, "reasoning": "".join(own_thoughts)}
+    elif signed_thoughts:
+        data[protocol] = {"model": model.name, "thinking": signed_thoughts}
         if not is_usual_order(blocks.order):
-            data["anthropic"]["order"] = blocks.order
+            data[protocol]["order"] = blocks.order
     return data
 
 

@@ -7,8 +7,9 @@ from chatcore.api.params import ParamsField
 from chatcore.contrib.compat.content_parts import require_object
 from chatcore.contrib.compat.messages.request_tools import parse_tool_choice
 from chatcore.providers.params import PARAM_NAMES, list_extra_names
+from chatcore.providers.registry import get_capabilities
 from chatcore.rest.problems import InvalidFieldError
-from models_registry.models import AiModel, Provider
+from models_registry.models import AiModel
 
 OWN_NAMES = PARAM_NAMES["anthropic"] - {"metadata"}
 TRANSLATED_NAMES = frozenset(
@@ -42,7 +43,7 @@ def build_params(body: Mapping[str, Any], model: AiModel, *, has_tools: bool) ->
     extra_names = list_extra_names(model.provider) - OWN_NAMES
     extra_values = {name: body[name] for name in extra_names if name in body}
     extra_params = ParamsField().to_internal_value(extra_values)
-    if model.provider.protocol == Provider.Protocol.ANTHROPIC:
+    if get_capabilities(model.provider.protocol).has_messages_params:
         metadata = body.get("metadata")
         if isinstance(metadata, Mapping) and isinstance(metadata.get("user_id"), str):
             params["metadata"] = {"user_id": metadata["user_id"]}
@@ -52,7 +53,7 @@ def build_params(body: Mapping[str, Any], model: AiModel, *, has_tools: bool) ->
 
 def list_untranslated(body: Mapping[str, Any], model: AiModel) -> list[str]:
     """Return the parameters of which nothing comes with a model of this protocol."""
-    if model.provider.protocol == Provider.Protocol.ANTHROPIC:
+    if get_capabilities(model.provider.protocol).has_messages_params:
         return []
     names = OWN_NAMES - TRANSLATED_NAMES - list_extra_names(model.provider)
     return sorted(name for name in names if body.get(name) is not None)

@@ -21,8 +21,9 @@ from chatcore.contrib.compat.messages.params import OWN_NAMES, build_params, lis
 from chatcore.contrib.compat.messages.request_tools import parse_tools
 from chatcore.contrib.compat.messages.threads import parse_thread
 from chatcore.providers.params import list_extra_names
+from chatcore.providers.registry import get_capabilities
 from chatcore.rest.problems import InvalidFieldError
-from models_registry.models import AiModel, Provider
+from models_registry.models import AiModel
 
 SESSION_PREFIX = "session:"  # of a `metadata.user_id` that names a session
 # The fields that are read here, besides the parameters.
@@ -103,7 +104,7 @@ def parse_message_request(user: Any, body: Any, headers: Mapping[str, str]) -> M
         session_name = session_name or thread.session_name
         tools = tools or thread.tools
     params = build_params(body, model, has_tools=bool(tools))
-    if session_name and model.provider.protocol == Provider.Protocol.ANTHROPIC:
+    if session_name and get_capabilities(model.provider.protocol).has_cache_marks:
         _mark_cache_of_session(params, parsed_input, tools)
     return MessageRequest(
         model=model,

@@ -7,8 +7,9 @@ from typing import Any
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.request import get_usable_model
 from chatcore.providers.params import list_extra_names
+from chatcore.providers.registry import get_capabilities
 from chatcore.rest.problems import InvalidFieldError
-from models_registry.models import AiModel, Provider
+from models_registry.models import AiModel
 
 # By the path: the field that it cannot be without, and the others that the provider is sent. A
 # gateway understands many more, as in chat completions (`providers.params`).
@@ -66,7 +67,7 @@ def parse_passed_request(user: Any, path: str, body: Any) -> PassedRequest:
     if not isinstance(body, Mapping):
         raise InvalidFieldError("body", "A JSON object.")
     model = get_usable_model(user, body.get("model"))
-    if model.provider.protocol != Provider.Protocol.OPENAI:
+    if not get_capabilities(model.provider.protocol).has_other_requests:
         detail = (
             f"The provider of {model} speaks {model.provider.get_protocol_display()}'s protocol,"
             f" which has no {path}. Choose a model of a provider that speaks OpenAI's."
