@@ -8,7 +8,7 @@ from compaction.core.policy import Policy
 from compaction.core.stages.base import SummaryTask
 from compaction.memory.leaves import store as leaf_store
 from compaction.memory.leaves.writer import LeafWriter
-from compaction.memory.ledger import history, recorder, reference, store
+from compaction.memory.ledger import history, recorder, reference, rule_store, rules, store
 from compaction.memory.verification import LedgerVerifier
 from compaction.models import CompactionRun
 from compaction.session_memory import SessionMemory, SpanWriter, SummaryVerifier
@@ -51,6 +51,8 @@ class Memory(SessionMemory):
 
     def copy_to_fork(self, session_id: UUID, *, target_id: UUID, last_seq: int) -> bool:
         leaf_store.copy_leaves(session_id, target_id=target_id)
+        if rule_store.are_left_out(session_id):
+            rules.set_left_out(target_id, True)
         return history.copy_lines(session_id, target_id=target_id, last_seq=last_seq)
 
     def build_verifier(self, run: CompactionRun, policy: Policy) -> SummaryVerifier:

@@ -92,7 +92,10 @@ class StandingRule(models.Model):
 
 
 class SentRules(models.Model):
-    """Which standing rules stand in a session's context, and in which version of it."""
+    """Which standing rules stand in a session's context, and in which version of it.
+
+    With `left_out` none does: the owner wants a session that does without.
+    """
 
     session = models.OneToOneField(
         "chatcore.Session",
@@ -102,6 +105,7 @@ class SentRules(models.Model):
     )
     fingerprint = models.CharField(max_length=64)
     version = models.PositiveIntegerField()
+    left_out = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         db_table = "compaction_sentrules"

@@ -47,6 +47,7 @@ CONTRACT = {
     "/sessions/{session_id}/memory": "post",
     "/sessions/{session_id}/ledger": "get post",
     "/sessions/{session_id}/ledger/{line_id}": "get patch delete",
+    "/sessions/{session_id}/rules": "get patch",
     "/rules": "get post",
     "/rules/{rule_id}": "get patch delete",
     "/sessions/{session_id}/search": "get",

@@ -56,6 +56,7 @@ MATRIX: dict[str, dict[str, Any]] = {
         "PATCH": {"pinned": True},
         "DELETE": None,
     },
+    f"api/v1/sessions/{SESSION}/rules": {"GET": None, "PATCH": {"left_out": True}},
     "api/v1/rules": {"GET": None, "POST": {"text": "Mine."}},
     f"api/v1/rules/{RULE}": {"GET": None, "PATCH": {"text": "Mine."}, "DELETE": None},
     f"api/v1/sessions/{SESSION}/search": {"GET": {"q": "secret"}},

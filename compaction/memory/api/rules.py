@@ -1,6 +1,7 @@
 """Standing rules: what a user wants in every session. Only people make them."""
 
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -12,11 +13,18 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.rest import conditions
-from chatcore.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField, body_rules
+from chatcore.rest.fields import (
+    StrictBooleanField,
+    StrictIntegerField,
+    StrictSerializer,
+    StrictTextField,
+    body_rules,
+)
 from chatcore.rest.problems import InvalidFieldError
 from chatcore.sessions.keeping import refuse_lost_text
+from compaction.api.session_scope import SessionScopedView, get_owned_session_id
 from compaction.memory.core.ledger.lines import LINE_CHARS
-from compaction.memory.ledger import rules
+from compaction.memory.ledger import rule_store, rules
 from compaction.memory.ledger.changes import NoSuchLine
 from compaction.memory.models import LedgerLine, StandingRule
 
@@ -160,6 +168,36 @@ class RuleView(GenericAPIView[StandingRule]):
         rule = get_object_or_404(rows, pk=rule_id)
         conditions.check_entity_tag(self.request, RuleSerializer(rule).data)
         return rule
+
+
+class SessionRulesSerializer(StrictSerializer):
+    """Whether the user's standing rules hold in a session.
+
+    `left_out` is true in a session that does without them.
+    """
+
+    left_out = StrictBooleanField()
+
+
+class SessionRulesView(SessionScopedView):
+    """Whether the user's standing rules hold in a session."""
+
+    serializer_class = SessionRulesSerializer
+
+    @extend_schema(operation_id="get_session_rules")
+    def get(self, request: Request, session_id: UUID) -> Response:
+        """Return whether the session does without the rules."""
+        session_id = get_owned_session_id(request, session_id)
+        return Response({"left_out": rule_store.are_left_out(session_id)})
+
+    @extend_schema(operation_id="edit_session_rules")
+    def patch(self, request: Request, session_id: UUID) -> Response:
+        """Let the session do without the rules, or not, from its next request on."""
+        session_id = get_owned_session_id(request, session_id)
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        rules.set_left_out(session_id, serializer.validated_data["left_out"])
+        return Response(serializer.data)
 
 
 def _respond_with_rule(rule: StandingRule, *, status: int = 200) -> Response:

@@ -1,17 +1,28 @@
-"""Read the standing rules of a session's owner."""
+"""Read the standing rules of a session's owner, and whether the session does without them."""
 
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
+from django.db.models import Exists, QuerySet
+
 from compaction.memory.core.ledger import lines as core_lines
-from compaction.memory.models import LedgerLine, StandingRule
+from compaction.memory.models import LedgerLine, SentRules, StandingRule
 from compaction.sessions.facts import select_owner
 
 
 def load_rules(session_id: UUID) -> Sequence[StandingRule]:
-    """Return the rules of the session's owner, in the order in which they were made."""
-    owners = select_owner(session_id)
-    return list(StandingRule.objects.filter(owner__in=owners).order_by("id"))
+    """Return the rules that hold in a session, in the order in which they were made."""
+    rules = StandingRule.objects.filter(owner__in=select_owner(session_id))
+    return list(rules.exclude(Exists(_select_choice(session_id))).order_by("id"))
+
+
+def are_left_out(session_id: UUID) -> bool:
+    """Return True if the session does without the rules of its owner."""
+    return _select_choice(session_id).exists()
+
+
+def _select_choice(session_id: UUID) -> QuerySet[SentRules]:
+    return SentRules.objects.filter(session=session_id, left_out=True)
 
 
 def to_core_lines(rules: Sequence[StandingRule]) -> list[core_lines.LedgerLine]:

@@ -56,6 +56,15 @@ def lift_line(owner: Any, line_id: int) -> StandingRule:
         return rules.get()
 
 
+def set_left_out(session_id: UUID, left_out: bool) -> None:
+    """Let a session do without its owner's rules, or not, from its next request on."""
+    SentRules.objects.update_or_create(
+        session_id=session_id,
+        defaults={"left_out": left_out},
+        create_defaults={"left_out": left_out, "fingerprint": "", "version": 0},
+    )
+
+
 def refresh_session(session: Session) -> None:
     """Put the owner's rules, as they are now, beside the session's summary.
 

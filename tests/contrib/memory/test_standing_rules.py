@@ -207,3 +207,33 @@ def test_a_foreign_line_and_bad_input_are_refused_and_name_the_field(
         refused = client.post("/api/v1/rules", payload)
         assert refused.status_code == 400, payload
         assert field in str(refused.json()["errors"]), payload
+
+
+def test_a_chat_does_without_the_rules_and_its_fork_too(
+    line: LedgerLine, other: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    lift(api, line)
+    assert RULE in read_next_request(other, scripted)
+    address = f"/api/v1/sessions/{other.pk}/rules"
+    assert api.get(address).json() == {"left_out": False}
+    assert api.patch(address, {"left_out": True}).json() == {"left_out": True}
+    assert RULE not in read_next_request(other, scripted)
+    last = other.messages.order_by("seq").last()
+    assert last is not None
+    fork = api.post(f"/api/v1/messages/{last.pk}/fork").json()["id"]
+    assert RULE not in preview(api, Session.objects.get(pk=fork))
+    third = Session.objects.create(owner=other.owner, model=other.model, policy=other.policy)
+    assert RULE in read_next_request(third, scripted)
+    api.patch(address, {"left_out": False})
+    assert RULE in read_next_request(other, scripted)
+
+
+def test_the_choice_of_a_chat_is_its_owners(
+    line: LedgerLine, other: Session, as_user: Callable[[User], APIClient], api: APIClient
+) -> None:
+    address = f"/api/v1/sessions/{other.pk}/rules"
+    stranger = as_user(User.objects.create_user("mallory"))
+    assert stranger.patch(address, {"left_out": True}).status_code == 404
+    refusal = api.patch(address, {"left_out": "perhaps"})
+    assert [error["field"] for error in refusal.json()["errors"]] == ["left_out"]
+    assert api.get(address).json() == {"left_out": False}
