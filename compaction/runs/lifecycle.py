@@ -50,7 +50,8 @@ from compaction.runs import leases, replacement
 from compaction.runs.telemetry import count_run
 from compaction.session_memory import get_memory
 from compaction.sessions.transcripts import install_outcome
-from compaction.sizing.session_context import SessionContext, load_session_state
+from compaction.sizing.queries import load_session_state
+from compaction.sizing.session_context import SessionContext
 from compaction.summaries import background
 from compaction.summaries import state as summary_state
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from compaction.models import ModelRatio, SessionState
-from compaction.sizing import session_context
+from compaction.sizing import queries
 from models_registry.models import AiModel
 
 # No vocabulary is further than this from a token for four characters. Counts beyond these limits
@@ -52,7 +52,7 @@ def load_calibration(model: str, registered_window: int | None) -> Calibration:
 
     A window that a refusal named is void once the registry's window has changed since then.
     """
-    row = session_context.load_ratio_row(model) if model else None
+    row = queries.load_ratio_row(model) if model else None
     return build_calibration(row, registered_window)
 
 

@@ -1,24 +1,16 @@
-"""Load what decides about a session's compaction: its facts, policy, budget and state.
-
-Every check needs all that is stored of a session and its model. The ORM has no join between rows of
-which each may be missing: it takes three statements and 1.3 ms of processor time instead of one and
-0.1. So that one is by hand, and stands here because chatcore, which has the others
-(chatcore/statements.py), knows no table of ours.
-"""
+"""Load what decides about a session's compaction: its facts, policy, budget and state."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 from uuid import UUID
-
-from django.db import connection
 
 from compaction import policies
 from compaction.core.budget import Budget, plan
 from compaction.core.policy import Policy
-from compaction.models import CompactionRun, ModelRatio, SessionState
+from compaction.models import SessionState
 from compaction.sessions.facts import SessionFacts, describe_model, load_session_facts
 from compaction.sizing import calibration
 from compaction.sizing.calibration import Calibration
+from compaction.sizing.queries import load_records
 
 
 class NoSuchSession(Exception):
@@ -151,60 +143,3 @@ def _find_window(context: SessionContext) -> int | None:
     if facts.window:
         return min(facts.window, smallest_window or facts.window)
     return smallest_window
-
-
-RATIO_NAMES = ("ratio", "window", "registered", "samples", "window_learned_at")
-
-# SessionState.objects.filter(pk=session_id),
-# ModelRatio.objects.filter(model=model).values(*RATIO_NAMES), and
-# CompactionRun.objects.filter(session_id=session_id, status="running", announced=True).exists()
-_RECORDS_SQL = f"""
-    SELECT
-        {", ".join(f"state.{field.column}" for field in SessionState._meta.concrete_fields)},
-        model.model AS model, model.ratio AS ratio, model."window" AS "window",
-        model.registered AS registered, model.samples AS samples,
-        model.window_learned_at AS window_learned_at,
-        EXISTS (SELECT 1 FROM {CompactionRun._meta.db_table} run
-            WHERE run.session_id = %s AND run.status IN ('queued', 'running')
-                AND run.status = '{CompactionRun.Status.RUNNING}' AND run.announced)
-            AS is_summary_running
-    FROM (SELECT 1 AS one) only_row
-    LEFT JOIN {SessionState._meta.db_table} state ON state.session_id = %s
-    LEFT JOIN {ModelRatio._meta.db_table} model ON model.model = %s
-"""  # noqa: S608
-
-
-@dataclass(frozen=True, kw_only=True)
-class Records:
-    """What compaction has stored about a session and its model.
-
-    `ratio_row` has the ratio, window, registered and samples of the model's ModelRatio.
-    `is_summary_running` is True while a run works on the session whose start was announced.
-    """
-
-    state: SessionState
-    ratio_row: dict[str, Any] | None
-    is_summary_running: bool
-
-
-def load_session_state(session_id: UUID) -> SessionState:
-    """Return the session's state; a new one, which is not stored, if nothing has happened yet."""
-    state = SessionState.objects.filter(pk=session_id).first()
-    return state or SessionState(session_id=session_id)
-
-
-def load_records(session_id: UUID, model: str) -> Records:
-    """Return all that is stored about a session and its model, in one query."""
-    session_key = SessionState._meta.pk.get_db_prep_value(session_id, connection)
-    [row] = SessionState.objects.raw(_RECORDS_SQL, [session_key, session_key, model])
-    columns = vars(row)
-    return Records(
-        state=SessionState(session_id=session_id) if row.session_id is None else row,
-        ratio_row={name: columns[name] for name in RATIO_NAMES} if columns["model"] else None,
-        is_summary_running=bool(columns["is_summary_running"]),
-    )
-
-
-def load_ratio_row(model: str) -> dict[str, Any] | None:
-    """Return ratio, window, registered and samples of a model's ModelRatio, if it has one."""
-    return ModelRatio.objects.filter(model=model).values(*RATIO_NAMES).first()

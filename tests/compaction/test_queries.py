@@ -19,7 +19,7 @@ from chatcore.models import (
     Turn,
 )
 from compaction.models import CompactionRun, ModelRatio, SessionState
-from compaction.sizing import session_context
+from compaction.sizing import queries
 from models_registry.models import AiModel
 
 pytestmark = pytest.mark.django_db
@@ -255,10 +255,10 @@ def test_a_state_is_one_query_and_sees_what_was_written_meanwhile(
     session: Session, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(1):
-        assert session_context.load_session_state(session.pk).failures == 0
+        assert queries.load_session_state(session.pk).failures == 0
     SessionState.objects.create(session_id=session.pk, failures=2, not_before=timezone.now())
-    assert session_context.load_session_state(session.pk).is_waiting is False
-    state = session_context.load_session_state(session.pk)
+    assert queries.load_session_state(session.pk).is_waiting is False
+    state = queries.load_session_state(session.pk)
     stored_fields = SessionState.objects.values().get()
     assert {name: getattr(state, name) for name in stored_fields} == stored_fields
     assert state.trimming is False
@@ -266,7 +266,7 @@ def test_a_state_is_one_query_and_sees_what_was_written_meanwhile(
     state.save()
     assert SessionState.objects.get().failures == 3
     SessionState.objects.all().delete()
-    assert session_context.load_session_state(session.pk).failures == 0
+    assert queries.load_session_state(session.pk).failures == 0
 
 
 @pytest.mark.parametrize(
@@ -288,16 +288,16 @@ def test_all_records_are_one_query(
     SessionState.objects.create(session_id=session.pk, failures=2, not_before=timezone.now())
     ModelRatio.objects.create(model="scripted/small", ratio=1.25, window=4_000, samples=3)
     with django_assert_num_queries(1):
-        records = session_context.load_records(session.pk, "scripted/small")
+        records = queries.load_records(session.pk, "scripted/small")
     runs = CompactionRun.objects.filter(session_id=session.pk, status="running", announced=True)
     assert records.is_summary_running == runs.exists()
-    assert records.state == session_context.load_session_state(session.pk)
+    assert records.state == queries.load_session_state(session.pk)
     assert records.state.not_before == SessionState.objects.get().not_before
-    assert records.ratio_row == session_context.load_ratio_row("scripted/small")
+    assert records.ratio_row == queries.load_ratio_row("scripted/small")
 
 
 def test_records_of_which_none_are_stored_are_empty(session: Session) -> None:
-    records = session_context.load_records(session.pk, "scripted/small")
+    records = queries.load_records(session.pk, "scripted/small")
     assert (records.ratio_row, records.is_summary_running) == (None, False)
     assert (records.state.session_id, records.state.failures) == (session.pk, 0)
     assert records.state._state.adding
@@ -307,5 +307,5 @@ def test_a_ratio_is_found_by_its_model() -> None:
     ModelRatio.objects.create(model="scripted/small", ratio=1.25, window=4_000, samples=3)
     columns = ("ratio", "window", "registered", "samples", "window_learned_at")
     row = ModelRatio.objects.filter(model="scripted/small").values(*columns).get()
-    assert session_context.load_ratio_row("scripted/small") == row
-    assert session_context.load_ratio_row("other/model") is None
+    assert queries.load_ratio_row("scripted/small") == row
+    assert queries.load_ratio_row("other/model") is None

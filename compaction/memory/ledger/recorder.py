@@ -13,7 +13,8 @@ from compaction.sessions.source_messages import (
     load_source_messages,
     lock_session,
 )
-from compaction.sizing.session_context import SessionContext, load_session_state
+from compaction.sizing.queries import load_session_state
+from compaction.sizing.session_context import SessionContext
 
 # After a response a few messages are new. Of an import the check reads no more than this; the rest
 # is read before a pass.
