@@ -51,10 +51,10 @@ def _write_secret(path: Path, secret: str) -> None:
     except OSError:
         draft_path.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the new name last: without it, a power failure could undo the renaming."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:

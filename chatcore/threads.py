@@ -9,9 +9,11 @@ import asyncio
 import contextvars
 import functools
 import logging
+import threading
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -19,7 +21,7 @@ from asgiref.sync import sync_to_async
 from django.db import Error as DatabaseProblem
 from django.db import connections, reset_queries
 
-from chatcore.databases.outages import find_outage
+from chatcore.databases.outages import StorageAway, find_outage
 
 logger = logging.getLogger(__name__)
 FIRST_PAUSE_SECONDS = 0.1
@@ -47,6 +49,33 @@ def use_own_connection(*, lock_seconds: float | None = None) -> None:
             "CONN_MAX_AGE": max_age,
         }
         connections["default"] = connection
+
+
+@contextmanager
+def repeat_beside(work: Callable[[], object], *, seconds: float, name: str) -> Iterator[None]:
+    """Do some work every so many seconds until the block ends, in a thread of its own.
+
+    It renews leases, which outlast a renewal or two, so a database that is away is only logged.
+    """
+    stop_event = threading.Event()
+
+    def repeat() -> None:
+        use_own_connection()
+        while not stop_event.wait(seconds):
+            try:
+                work()
+            except (DatabaseProblem, StorageAway):
+                logger.warning("%s failed, and is tried again", name, exc_info=True)
+            finally:
+                connections.close_all()
+
+    thread = threading.Thread(target=repeat, name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop_event.set()
+        thread.join()
 
 
 class ThreadPool:

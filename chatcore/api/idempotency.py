@@ -2,16 +2,14 @@
 
 import hashlib
 import json
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from functools import wraps
 from typing import Any
 from uuid import UUID
 
-from django.db import Error as DatabaseProblem
-from django.db import IntegrityError, connections, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Q
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.request import Request
@@ -21,7 +19,7 @@ from chatcore.databases.clock import read_clock
 from chatcore.models import IdempotencyKey, Session
 from chatcore.rest.problems import InvalidFieldError, Problem
 from chatcore.sessions.drafts import DraftLost
-from chatcore.threads import use_own_connection
+from chatcore.threads import repeat_beside
 from chatcore.turns.service import IdempotencyConflict
 from models_registry import keys
 
@@ -121,27 +119,15 @@ def settle(request: Request, *, session_id: UUID | None = None, body: Any = None
         _store_answer(row, 201, session_id, body)
 
 
-@contextmanager
-def _keep_claim(row: IdempotencyKey) -> Iterator[None]:
-    """Renew the lease of a claim from another thread until the block ends."""
-    stop_event = threading.Event()
+def _keep_claim(row: IdempotencyKey) -> AbstractContextManager[None]:
+    """Renew the lease of a claim beside a block."""
 
     def renew() -> None:
-        use_own_connection()
-        while not stop_event.wait(RENEWAL_SECONDS):
-            with suppress(DatabaseProblem):  # it is tried again before the lease ends
-                IdempotencyKey.objects.filter(pk=row.pk, status=None).update(
-                    lease_until=read_clock() + CLAIM_LEASE
-                )
-        connections.close_all()
+        IdempotencyKey.objects.filter(pk=row.pk, status=None).update(
+            lease_until=read_clock() + CLAIM_LEASE
+        )
 
-    thread = threading.Thread(target=renew, name=f"claim-{row.pk}", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop_event.set()
-        thread.join()
+    return repeat_beside(renew, seconds=RENEWAL_SECONDS, name=f"claim-{row.pk}")
 
 
 def _claim_key(request: Request, key: str, payload_hash: str) -> tuple[IdempotencyKey, bool]:

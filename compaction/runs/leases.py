@@ -5,19 +5,19 @@ because those of two machines differ.
 """
 
 import logging
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError, close_old_connections, connection, transaction
+from django.db import close_old_connections, connection, transaction
 from django.db.models import Case, F, IntegerField, Min, OuterRef, Q, QuerySet, Subquery, When
 from django.db.models.functions import Coalesce, Now
 
+from chatcore.threads import repeat_beside
 from compaction import policies
 from compaction.core.groups.conduct import FlowKnobs
 from compaction.core.knobs import PolicyError
@@ -234,22 +234,14 @@ def select_claimed_run(run: CompactionRun) -> QuerySet[CompactionRun]:
     )
 
 
-@contextmanager
-def keep_lease(run: CompactionRun) -> Iterator[None]:
-    """Extend the lease from another thread until the block ends, however long a model takes."""
-    stop_event = threading.Event()
-    thread = threading.Thread(
-        target=_renew_lease,
-        args=(run, _choose_lease(run), stop_event),
-        name=f"lease-{run.pk}",
-        daemon=True,
-    )
-    thread.start()
-    try:
-        yield
-    finally:
-        stop_event.set()
-        thread.join()
+def keep_lease(run: CompactionRun) -> AbstractContextManager[None]:
+    """Extend the lease beside a block, however long a model takes."""
+    seconds = _choose_lease(run)
+
+    def renew() -> None:
+        select_claimed_run(run).update(lease_until=Now() + timedelta(seconds=seconds))
+
+    return repeat_beside(renew, seconds=seconds / RENEWALS_PER_LEASE, name=f"lease-{run.pk}")
 
 
 def wait_while_claimed(
@@ -263,17 +255,6 @@ def wait_while_claimed(
     sleep(seconds)
     if not select_claimed_run(run).exists():
         raise RunLeaseLost
-
-
-def _renew_lease(run: CompactionRun, seconds: float, stop_event: threading.Event) -> None:
-    while not stop_event.wait(seconds / RENEWALS_PER_LEASE):
-        try:
-            select_claimed_run(run).update(lease_until=Now() + timedelta(seconds=seconds))
-        except DatabaseError:
-            # Two more renewals fit into the lease, so one that fails does not lose the run.
-            logger.warning("the lease of run %s was not extended", run.pk, exc_info=True)
-        finally:
-            connection.close()
 
 
 def _select_claimable_run(run: CompactionRun) -> QuerySet[CompactionRun]:

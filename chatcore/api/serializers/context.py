@@ -78,17 +78,22 @@ class RecalledPassageSerializer(serializers.Serializer[Any]):
     tokens = serializers.IntegerField()
 
 
-class PreviewSerializer(serializers.Serializer[Any]):
-    """What the next request would send, before the user's next message is added."""
+class RequestSerializer(serializers.Serializer[Any]):
+    """A request as it goes to a provider."""
 
-    model = serializers.CharField()
-    context_version = serializers.IntegerField()
     system = serializers.CharField()
     preface = serializers.CharField(help_text="A second system text, sent after `system`.")
     messages = SentMessageSerializer(many=True)
     tools = ToolSerializer(many=True)
     max_tokens = serializers.IntegerField(allow_null=True)
     params = serializers.DictField()
+
+
+class PreviewSerializer(RequestSerializer):
+    """What the next request would send, before the user's next message is added."""
+
+    model = serializers.CharField()
+    context_version = serializers.IntegerField()
     tokens = serializers.IntegerField(
         allow_null=True, help_text="The estimated tokens of all this; null where nobody estimates."
     )
@@ -109,19 +114,13 @@ class PreviewSerializer(serializers.Serializer[Any]):
     )
 
 
-class SentRequestSerializer(serializers.Serializer[Any]):
+class SentRequestSerializer(RequestSerializer):
     """What the request of an answer has sent."""
 
     model = serializers.CharField(help_text="The name that its provider knows.")
     context_version = serializers.IntegerField(
         allow_null=True, help_text="Null if messages were left out."
     )
-    system = serializers.CharField()
-    preface = serializers.CharField(help_text="A second system text, sent after `system`.")
-    messages = SentMessageSerializer(many=True)
-    tools = ToolSerializer(many=True)
-    max_tokens = serializers.IntegerField(allow_null=True)
-    params = serializers.DictField()
     tokens = serializers.IntegerField(
         allow_null=True, help_text="The tokens that its provider counted; null if it did not."
     )

@@ -20,6 +20,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from chatcore.secret_files import sync_folder
+
 FORMAT = "chatcore-backup-2"
 FORMAT_WITHOUT_DIGESTS = "chatcore-backup-1"  # of earlier versions; gzip's checksum guards it
 MANIFEST = "manifest.json"
@@ -83,7 +85,7 @@ def write_archive(
         scratch_file.flush()
         os.fsync(scratch_file.fileno())
         scratch_path.replace(path)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def check_archive(path: Path) -> ReadArchive:
@@ -260,11 +262,3 @@ def _make_anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
     member.uname = member.gname = ""
     member.mode = 0o600
     return member
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -12,6 +12,7 @@ from django.db.models import Sum
 
 from chatcore.context import recalled
 from chatcore.contrib.budgets.models import COST_UNIT, UsageSum
+from chatcore.contrib.budgets.sums import SUMMED_FIELDS
 from chatcore.models import Message, Session, Turn
 from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.spending.calls import CallEnd, Reservation, read_use
@@ -20,21 +21,6 @@ from models_registry.models import AiModel
 from models_registry.prices import Prices, TokenUse, compute_cost
 
 _KEYS = ("owner_id", "session", "day", "model", "purpose")
-_SUMS = (
-    "calls",
-    "unpriced_calls",
-    "input_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "output_tokens",
-    "recalled_tokens",
-    "spared_tokens",
-    "cost_units",
-    "recall_units",
-    "cache_saving_units",
-    "summary_saving_units",
-    "estimated_units",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,15 +141,15 @@ def _add_to_sum(keys: Sequence[Any], values: Mapping[str, int]) -> None:
     By hand, because one statement does it under any number of writers, and the ORM needs two.
     """
     table = UsageSum._meta.db_table
-    names = ", ".join((*_KEYS, *_SUMS))
-    placeholders = ", ".join(["%s"] * (len(_KEYS) + len(_SUMS)))
-    additions = ", ".join(f"{name} = {table}.{name} + EXCLUDED.{name}" for name in _SUMS)
+    names = ", ".join((*_KEYS, *SUMMED_FIELDS))
+    placeholders = ", ".join(["%s"] * (len(_KEYS) + len(SUMMED_FIELDS)))
+    additions = ", ".join(f"{name} = {table}.{name} + EXCLUDED.{name}" for name in SUMMED_FIELDS)
     statement = f"""
         INSERT INTO {table} ({names})
         VALUES ({placeholders})
         ON CONFLICT (session, day, model, purpose, owner_id) DO UPDATE SET {additions}
     """  # noqa: S608
-    parameters = [*keys, *(values.get(name, 0) for name in _SUMS)]
+    parameters = [*keys, *(values.get(name, 0) for name in SUMMED_FIELDS)]
     with connection.cursor() as cursor:
         cursor.execute(statement, [_adapt_value(value) for value in parameters])
 

@@ -13,7 +13,7 @@ from chatcore.models import Session
 from chatcore.spending.calls import NO_SESSION
 
 TOKEN_FIELDS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
-_SUMMED_FIELDS = (
+SUMMED_FIELDS = (
     "calls",
     "unpriced_calls",
     *TOKEN_FIELDS,
@@ -102,11 +102,11 @@ def load_titles(totals: Sequence[UsageTotal], owner_id: Any) -> dict[str, str]:
 
 
 def _build_sums() -> dict[str, Sum]:
-    return {f"sum_{name}": Sum(name, default=0) for name in _SUMMED_FIELDS}
+    return {f"sum_{name}": Sum(name, default=0) for name in SUMMED_FIELDS}
 
 
 def _build_total(key: Any, values: dict[str, Any]) -> UsageTotal:
-    sums = {name: values[f"sum_{name}"] for name in _SUMMED_FIELDS}
+    sums = {name: values[f"sum_{name}"] for name in SUMMED_FIELDS}
     return UsageTotal(
         key=key,
         cost=sums.pop("cost_units") * COST_UNIT,

@@ -1,6 +1,6 @@
 """Messages as clients send them, before they are stored or sent on."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
@@ -8,7 +8,10 @@ from uuid import UUID
 from chatcore.files.rendering import IMAGE_UNSUPPORTED_NOTE, NO_TEXT_NOTE, fence_text
 from chatcore.models import Attachment, Message, Session
 from chatcore.providers.base import ChatMessage, File, Image, ToolCall
+from chatcore.rest.problems import InvalidFieldError
 from chatcore.transfer import importer
+from chatcore.turns import client_tools
+from models_registry.models import AiModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,3 +89,16 @@ def import_messages(session: Session, messages: Sequence[ClientMessage]) -> list
         store_files(session, message, row=row)
     session.refresh_from_db(fields=["last_seq"])
     return rows
+
+
+def parse_tools(
+    value: Any, model: AiModel, parse_tool: Callable[[Any, str], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return a request's tools in the form in which they are stored. Raises the 400 problem."""
+    if not value:
+        return []
+    if not isinstance(value, list):
+        raise InvalidFieldError("tools", "A list of tools.")
+    definitions = [parse_tool(item, f"tools[{index}]") for index, item in enumerate(value)]
+    # An unsaved session without tools of its own, since the client's are the only ones here.
+    return client_tools.validate_tools(Session(model=model, tools=[]), definitions)

@@ -2,17 +2,16 @@
 
 import hashlib
 import logging
-import threading
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
@@ -28,7 +27,7 @@ from chatcore.models import Session
 from chatcore.projects.changes import TooManyProjects
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.truncation import clean_text
-from chatcore.threads import use_own_connection
+from chatcore.threads import repeat_beside
 from chatcore.transfer import importer
 from models_registry.models import AiModel
 
@@ -316,31 +315,13 @@ def import_export(owner: Any, export: Export) -> Import:
     return row
 
 
-@contextmanager
-def keep_lease(row: Import) -> Iterator[None]:
-    """Renew the lease of a claimed import from another thread, however long one chat takes."""
-    stop_event = threading.Event()
-    thread = threading.Thread(
-        target=_renew_lease, args=(row, stop_event), name=f"import-{row.pk}", daemon=True
-    )
-    thread.start()
-    try:
-        yield
-    finally:
-        stop_event.set()
-        thread.join()
+def keep_lease(row: Import) -> AbstractContextManager[None]:
+    """Renew the lease of a claimed import beside a block, however long one chat takes."""
 
+    def renew() -> None:
+        _select_claimed(row).update(lease_until=read_clock() + LEASE)
 
-def _renew_lease(row: Import, stop_event: threading.Event) -> None:
-    use_own_connection()
-    while not stop_event.wait(RENEWAL_SECONDS):
-        try:
-            _select_claimed(row).update(lease_until=read_clock() + LEASE)
-        except (DatabaseError, StorageAway):
-            # One more renewal fits into the lease.
-            logger.warning("the lease of import %s was not renewed", row.pk, exc_info=True)
-        finally:
-            connection.close()
+    return repeat_beside(renew, seconds=RENEWAL_SECONDS, name=f"import-{row.pk}")
 
 
 def _select_claimed(row: Import) -> QuerySet[Import]:

@@ -13,14 +13,12 @@ from chatcore.context.clearing import Clearing
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.matching import OnDivergence
 from chatcore.contrib.compat.chat_completions.messages import parse_messages
-from chatcore.contrib.compat.client_messages import ClientMessage
-from chatcore.models import Session
+from chatcore.contrib.compat.client_messages import ClientMessage, parse_tools
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.errors import InvalidParam
 from chatcore.providers.params import PARAM_NAMES, list_extra_names
 from chatcore.rest.problems import InvalidFieldError
 from chatcore.rights import select_models
-from chatcore.turns import client_tools
 from models_registry.models import AiModel
 
 SESSION_HEADER = "X-Session-Id"
@@ -81,7 +79,7 @@ def parse_completion_request(user: Any, body: Any, headers: Mapping[str, str]) -
         raise InvalidFieldError("body", "A JSON object.")
     model = get_usable_model(user, body.get("model"))
     system, messages = parse_messages(body.get("messages"), model)
-    tools = _parse_tools(body.get("tools"), model)
+    tools = parse_tools(body.get("tools"), model, _parse_tool)
     stream = body.get("stream") or False
     if not isinstance(stream, bool):
         raise InvalidFieldError("stream", "Either true or false.")
@@ -170,16 +168,6 @@ def parse_on_divergence(headers: Mapping[str, str]) -> OnDivergence:
         return OnDivergence(value.lower())
     except ValueError:
         raise InvalidFieldError(DIVERGENCE_HEADER, "One of edit, append, refuse.") from None
-
-
-def _parse_tools(value: Any, model: AiModel) -> list[dict[str, Any]]:
-    if not value:
-        return []
-    if not isinstance(value, list):
-        raise InvalidFieldError("tools", "A list of tools.")
-    definitions = [_parse_tool(item, f"tools[{index}]") for index, item in enumerate(value)]
-    # An unsaved session without tools of its own, since the client's are the only ones here.
-    return client_tools.validate_tools(Session(model=model, tools=[]), definitions)
 
 
 def _parse_tool(item: Any, path: str) -> dict[str, Any]:

@@ -15,10 +15,11 @@ from chatcore.contrib.compat.chat_completions.request import (
     parse_on_divergence,
     parse_session_name,
 )
+from chatcore.contrib.compat.client_messages import parse_tools
 from chatcore.contrib.compat.messages.context_edits import ContextEdits, parse_context_edits
 from chatcore.contrib.compat.messages.input_messages import Input, parse_input
 from chatcore.contrib.compat.messages.params import OWN_NAMES, build_params, list_untranslated
-from chatcore.contrib.compat.messages.request_tools import parse_tools
+from chatcore.contrib.compat.messages.request_tools import parse_tool
 from chatcore.contrib.compat.messages.threads import parse_thread
 from chatcore.providers.params import list_extra_names
 from chatcore.providers.registry import get_capabilities
@@ -94,7 +95,7 @@ def parse_message_request(user: Any, body: Any, headers: Mapping[str, str]) -> M
     edits = parse_context_edits(body)
     if not (parsed_input.messages or parsed_input.compaction or edits.summarize):
         raise InvalidFieldError("messages", "None of the messages has any content.")
-    tools = parse_tools(body.get("tools"), model)
+    tools = parse_tools(body.get("tools"), model, parse_tool)
     stream = body.get("stream") or False
     if not isinstance(stream, bool):
         raise InvalidFieldError("stream", "Either true or false.")

@@ -5,23 +5,9 @@ from typing import Any
 
 from chatcore.contrib.compat.content_parts import require_object
 from chatcore.contrib.compat.messages.content_blocks import parse_cache_control
-from chatcore.models import Session
 from chatcore.rest.problems import InvalidFieldError
-from chatcore.turns import client_tools
-from models_registry.models import AiModel
 
 CHOICE_TYPES = ("auto", "any", "tool", "none")
-
-
-def parse_tools(value: Any, model: AiModel) -> list[dict[str, Any]]:
-    """Return the tools in the form in which they are stored. Raises the 400 problem."""
-    if not value:
-        return []
-    if not isinstance(value, list):
-        raise InvalidFieldError("tools", "A list of tools.")
-    definitions = [_parse_tool(item, f"tools[{index}]") for index, item in enumerate(value)]
-    # An unsaved session without tools of its own, since the client's are the only ones here.
-    return client_tools.validate_tools(Session(model=model, tools=[]), definitions)
 
 
 def parse_tool_choice(value: Any) -> dict[str, Any] | None:
@@ -45,7 +31,7 @@ def parse_tool_choice(value: Any) -> dict[str, Any] | None:
     return parsed_choice
 
 
-def _parse_tool(item: Any, path: str) -> dict[str, Any]:
+def parse_tool(item: Any, path: str) -> dict[str, Any]:
     tool = require_object(item, path)
     if tool.get("type") not in (None, "custom"):
         detail = f"Tools of the type {tool['type']!r} run elsewhere; define it with a schema."
