@@ -22,12 +22,12 @@ class Compaction(ExtensionConfig):
         from chatcore.provisioning import registry
         from compaction import checks  # noqa: F401
 
-        registry.register("compaction.provisioned_policies.Policies")
+        registry.register("compaction.policies.documents.Policies")
         for signal, path in (
-            (signals.response_completed, "triggers.after_response.measure_and_request_run"),
-            (signals.messages_deleted, "triggers.on_change.forget_messages"),
-            (signals.messages_superseded, "triggers.on_change.supersede_messages"),
-            (signals.session_forked, "triggers.on_change.copy_state_to_fork"),
+            (signals.response_completed, "runs.after_response.measure_and_request_run"),
+            (signals.messages_deleted, "runs.on_change.forget_messages"),
+            (signals.messages_superseded, "runs.on_change.supersede_messages"),
+            (signals.session_forked, "runs.on_change.copy_state_to_fork"),
             (signals.model_confirmed, "sizing.calibration.forget_window"),
         ):
             receiver = build_receiver(f"compaction.{path}")

@@ -8,8 +8,8 @@ from chatcore.models import Session
 from chatcore.providers.base import Request
 from chatcore.providers.errors import ContextOverflow
 from compaction import policies
-from compaction.asked_policy import AskedPolicy
 from compaction.models import CompactionRun
+from compaction.policies.asked import AskedPolicy
 from compaction.requests import guard, stateless
 from compaction.runs import engine, load
 from compaction.runs.load import CompactionLoad

@@ -11,7 +11,7 @@ from compaction.memory.leaves.writer import LeafWriter
 from compaction.memory.ledger import history, recorder, reference, rule_store, rules, store
 from compaction.memory.verification import LedgerVerifier
 from compaction.models import CompactionRun
-from compaction.session_memory import SessionMemory, SpanWriter, SummaryVerifier
+from compaction.sessions.memory import SessionMemory, SpanWriter, SummaryVerifier
 from compaction.sizing.session_context import SessionContext
 from compaction.summaries.calls import SummaryClient, SummaryJob, SummaryResult
 

@@ -28,8 +28,8 @@ from django.db.models.functions import Now
 from chatcore.context import revisions
 from chatcore.sessions import changes
 from compaction.models import OPEN_STATUSES, CompactionRun
-from compaction.patience import is_outage, store_patiently
 from compaction.runs import execution, leases, lifecycle, replacement
+from compaction.runs.patience import is_outage, store_patiently
 from compaction.runs.queue import RunConflict, RunOptions, find_or_create_run, load_run_context
 from compaction.sessions.facts import load_session_facts
 from compaction.sessions.transcripts import StaleTranscript

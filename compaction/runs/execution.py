@@ -14,14 +14,14 @@ from compaction.core.policy import Policy
 from compaction.core.stages.base import Summarize, SummaryFailed
 from compaction.core.transcript import Transcript
 from compaction.models import CompactionRun
-from compaction.patience import is_outage, store_patiently
 from compaction.requests import editing
 from compaction.runs import leases, lifecycle, repetition, replacement
 from compaction.runs.memory_fold import MemoryFold, store_fold
+from compaction.runs.patience import is_outage, store_patiently
 from compaction.runs.progress import RunProgress
 from compaction.runs.telemetry import trace_run
-from compaction.session_memory import get_memory
 from compaction.sessions import transcripts
+from compaction.sessions.memory import get_memory
 from compaction.sessions.transcripts import StaleTranscript
 from compaction.sizing import request_size, session_context
 from compaction.sizing.session_context import SessionContext

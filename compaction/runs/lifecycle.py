@@ -48,7 +48,7 @@ from compaction.core.transcript import Transcript, TranscriptEdit
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import leases, replacement
 from compaction.runs.telemetry import count_run
-from compaction.session_memory import get_memory
+from compaction.sessions.memory import get_memory
 from compaction.sessions.transcripts import install_outcome
 from compaction.sizing.queries import load_session_state
 from compaction.sizing.session_context import SessionContext

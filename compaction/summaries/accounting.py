@@ -10,7 +10,7 @@ from django.db.models import DecimalField, F, Value
 from django.db.models.functions import Coalesce
 
 from compaction.models import CompactionRun, ModelCall
-from compaction.patience import store_patiently
+from compaction.runs.patience import store_patiently
 from compaction.sizing.speed import CallTimes
 from compaction.summaries.model_calls import CallResult
 

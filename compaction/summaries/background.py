@@ -4,7 +4,7 @@ from uuid import UUID
 
 from compaction.core.budget import Budget
 from compaction.core.state import StructuredState, fit_state
-from compaction.session_memory import get_memory
+from compaction.sessions.memory import get_memory
 from compaction.sessions.transcripts import set_background
 from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
 from compaction.sizing.session_context import load_session_context

@@ -38,7 +38,7 @@ from chatcore.spending.calls import (
     settle_call,
 )
 from chatcore.tools import registry as tool_registry
-from compaction.patience import store_patiently
+from compaction.runs.patience import store_patiently
 from compaction.sessions.translation import estimate_stored_tokens
 from compaction.summaries.call_table import pack_text
 from models_registry.models import AiModel

@@ -12,7 +12,7 @@ from django.db import transaction
 from chatcore.sessions import changes
 from compaction.core.state import SECTIONS, StructuredState, undo_change
 from compaction.models import CompactionRun, WorkingState
-from compaction.session_memory import get_memory
+from compaction.sessions.memory import get_memory
 from compaction.sizing import session_context
 from compaction.summaries import background
 

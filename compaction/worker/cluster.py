@@ -25,8 +25,8 @@ from django.db import close_old_connections, connections
 from django_q.conf import Conf
 
 from chatcore.turns.recovery import RecoveryChore
-from compaction.patience import is_outage
 from compaction.runs import engine, leases, retention
+from compaction.runs.patience import is_outage
 from compaction.runs.worker_signs import record_sign, remove_sign
 from compaction.worker.jobs import JobProcess
 from compaction.worker.run_locks import run_locks

@@ -7,7 +7,7 @@ from django.db import InternalError, connection, transaction
 
 from chatcore.models import Session
 from chatcore.threads import run_until_stored
-from compaction.patience import is_outage, store_patiently
+from compaction.runs.patience import is_outage, store_patiently
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

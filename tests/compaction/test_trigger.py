@@ -10,9 +10,8 @@ from django.test.utils import CaptureQueriesContext
 from chatcore.models import Message, Session
 from chatcore.signals import response_completed
 from compaction.models import CompactionPolicy, CompactionRun, SessionState
-from compaction.runs import engine
+from compaction.runs import after_response, engine
 from compaction.sizing.usage import load_usage
-from compaction.triggers import after_response
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
     LARGE_USAGE,

@@ -8,8 +8,7 @@ from rest_framework.test import APIClient
 
 from chatcore.models import Message, Session, SessionEvent
 from compaction.models import CompactionRun, SessionState
-from compaction.runs import engine
-from compaction.triggers import on_change
+from compaction.runs import engine, on_change
 from tests.support.compaction_sessions import fill_session, list_summary_calls, read_prompt
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply

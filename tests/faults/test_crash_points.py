@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.django_db(transaction=True)]
 SEND = "chatcore.turns.service.start_turn"
 WRITE_DELTAS = "chatcore.turns.delta_writer.DeltaWriter._write_locked"
 STORE_ANSWER = "chatcore.turns.generation._store_answer"
-MEASURE = "compaction.triggers.after_response.measure_and_request_run"
+MEASURE = "compaction.runs.after_response.measure_and_request_run"
 WAIT = "chatcore.turns.generation._wait"
 CANCEL = "chatcore.turns.service.stop_answer"
 BEGIN_DRAFT = "chatcore.sessions.drafts.SessionDraft.__enter__"

@@ -33,7 +33,7 @@ HELPERS = (
     "chatcore.statements",
     "chatcore.threads",
     "chatcore.row_by_row",
-    "compaction.patience",
+    "compaction.runs.patience",
 )
 HELPER_FUNCTIONS = {
     "open_transaction",

@@ -9,7 +9,7 @@ from chatcore.events.types import ContextUsagePayload, EventType
 from compaction.core.state import StructuredState
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import engine
-from compaction.session_memory import get_memory
+from compaction.sessions.memory import get_memory
 from compaction.sizing import calibration, request_size, session_context
 from compaction.sizing.decision_log import Action, log_decision
 from compaction.sizing.session_context import SessionContext

@@ -8,9 +8,9 @@ from django.db.models import Q, QuerySet
 
 from chatcore.models import Session
 from compaction.models import OPEN_STATUSES, CompactionRun, ModelCall
-from compaction.session_memory import get_memory
+from compaction.runs import after_response
+from compaction.sessions.memory import get_memory
 from compaction.summaries import state
-from compaction.triggers import after_response
 
 FORGOTTEN_TEXT = "[forgotten: a message it was written from was deleted]"
 

@@ -15,7 +15,7 @@ from compaction.core.knobs import PolicyError
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy
-from compaction.session_memory import get_memory, is_installed
+from compaction.sessions.memory import get_memory, is_installed
 
 logger = logging.getLogger(__name__)
 
