@@ -4,13 +4,13 @@ import re
 from datetime import UTC, datetime
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from chatcore.models import Attachment, Message, Session
 from chatcore.turns import service, versions
 from chatcore.turns.client_tools import ClientToolResult
 from compaction.models import CompactionRun
-from tests.support.browsing import PausedChunks, send_message, store_exchange
+from tests.support.browsing import PausedChunks, send_message, store_exchange, wait_until
 from tests.support.page_compactions import fill_long
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
@@ -278,6 +278,32 @@ def test_the_tree_of_branches_opens_one_that_was_left(page: Page, session: Sessi
     page.get_by_role("button", name="Branches", exact=True).click()
     tree.get_by_role("button", name="Where is the key?").click()
     expect(page.locator("article[data-seq='1']")).to_be_focused()
+
+
+def test_whoever_goes_on_while_a_branch_opens_keeps_the_focus(page: Page, session: Session) -> None:
+    held: list[Route] = []
+    store_exchange(session, "Where is the key?", "Under the mat.", "Which mat?", "The blue one.")
+    mark = session.messages.get(seq=2)
+    versions.edit_answer(mark, "Nowhere.")
+    page.goto(f"/c/{session.pk}/")
+    expect(page.locator(".meter-used")).not_to_have_text("–")
+    page.get_by_role("button", name="2/2: all branches").click()
+    page.route(re.compile("/context/$"), lambda route: held.append(route), times=1)
+    tree = page.get_by_role("dialog", name="Branches of this chat")
+    tree.get_by_role("button", name="Under the mat. 3 messages").click()
+    expect(page.get_by_text("The blue one.")).to_be_visible()
+    page.get_by_label("Your message").press_sequentially("Is it ")
+    wait_until(page, lambda: bool(held))
+    with page.expect_response(lambda response: response.request == held[0].request):
+        held[0].continue_()
+    page.keyboard.type("the ")
+    first = page.locator("article[data-seq='1']")
+    first.evaluate("article => { article.tabIndex = -1; article.focus() }")
+    Message.objects.filter(session=session, seq=1).update(content="Where is my key?")
+    versions.edit_answer(session.messages.get(seq=2), "In the door.")
+    expect(page.get_by_text("Where is my key?")).to_be_visible()
+    expect(first).to_be_focused()
+    expect(page.get_by_label("Your message")).to_have_value("Is it the ")
 
 
 def test_the_menu_says_beforehand_where_a_summary_would_save_nothing(

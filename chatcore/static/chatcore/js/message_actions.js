@@ -13,6 +13,7 @@ const RESPOND_ASYNC = { Prefer: "respond-async" };
 
 export class MessageActions {
   #menuArticle = null; // the message whose menu is open
+  #branchButton = null; // the newest that was pressed in the tree of branches
   #selectedText = "";
 
   constructor(chat) {
@@ -51,10 +52,16 @@ export class MessageActions {
     const button = target.closest("[data-goes-to], [data-opens-branch]");
     if (!button) return;
     const { goesTo, opensBranch, seq } = button.dataset;
+    this.#branchButton = button;
     this.#runAction(button, async () => {
       if (opensBranch) await this.restore(opensBranch);
       this.dialog.close();
+      const focused = document.activeElement;
       if (opensBranch) await this.chat.reloadMessages();
+      // Whoever has gone elsewhere meanwhile, or writes, keeps the focus.
+      const writes = document.activeElement.matches("input, textarea");
+      if (this.#branchButton !== button || this.dialog.open) return;
+      if (writes && document.activeElement !== focused) return;
       await this.chat.cards.goToMessage(goesTo ?? seq);
     });
   }

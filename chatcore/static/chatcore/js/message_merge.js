@@ -39,19 +39,24 @@ export function arrangeElements(list, elements) {
   }
 }
 
-// Remember the focused button, and return a function that focuses the same button of the same
-// message. It serves users who step through versions by keyboard.
+// Remember what has the focus, and return a function that focuses the same button of the same message,
+// or the message. It serves users who step through versions by keyboard.
 export function saveFocus(list) {
-  const button = document.activeElement?.closest(".timeline button");
-  if (!button) return null;
-  const index = [...list.querySelectorAll("article")].indexOf(button.closest("article"));
-  const name = button.getAttribute("aria-label");
+  const focused = document.activeElement;
+  const article = focused?.closest(".timeline article");
+  if (!article) return null;
+  const index = [...list.querySelectorAll("article")].indexOf(article);
+  const name = focused.getAttribute("aria-label");
   return () => {
-    if (button.isConnected) return;
-    const article = [...list.querySelectorAll("article")][index];
-    const sameButton = [...(article?.querySelectorAll("button:enabled") ?? [])].find(
-      (other) => other.getAttribute("aria-label") === name,
+    if (document.activeElement === focused) return;
+    const fresh = [...list.querySelectorAll("article")][index];
+    if (!fresh) return;
+    const sameButton = [...fresh.querySelectorAll("button:enabled")].find(
+      (other) => name && other.getAttribute("aria-label") === name,
     );
-    (sameButton ?? article?.querySelector("[data-act=menu]"))?.focus({ preventScroll: true });
+    const isButton = focused.matches("button");
+    if (!isButton) fresh.tabIndex = -1;
+    const next = sameButton ?? (isButton ? fresh.querySelector("[data-act=menu]") : fresh);
+    next?.focus({ preventScroll: true });
   };
 }
