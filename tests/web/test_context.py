@@ -62,7 +62,7 @@ def test_the_meter_tells_what_fills_the_window_and_counts_the_draft(
     for part in ("Messages", "Newest message", "Your draft", "Tools"):
         expect(popover.locator(".parts")).to_contain_text(part)
     expect(meter).to_have_text(re.compile(r"^[\d,]+ of 8,192 tokens, more than full$"))
-    expect(popover.locator(".summarizes-at")).to_have_text("A summary is made at 85 %.")
+    expect(popover.locator(".summarizes-at")).to_have_text("A summary is made at 85%.")
     expect(popover).to_contain_text("After the next answer the older messages become a summary.")
     expect(popover).not_to_contain_text(re.compile("oneclaw|Estimated"))
     page.get_by_role("button", name="What to do with this chat").hover()
@@ -79,7 +79,7 @@ def test_a_card_tells_what_was_done_and_how_the_summary_changed(
     compact_session(session, scripted, SUMMARY.replace("short answer", "long answer"))
     card = open_card(page, session)
     expect(card.locator(".card-facts")).to_have_text(
-        re.compile(r"\d+ messages.*\d+ % shorter", re.DOTALL)
+        re.compile(r"\d+ messages.*\d+% shorter", re.DOTALL)
     )
     expect(card.locator(".card-details")).to_have_text(
         re.compile(r"[\d,]+ → [\d,]+ tokens.*scripted/test-model.*a summary was written", re.DOTALL)

@@ -22,15 +22,15 @@ def test_the_words_and_the_mark_follow_what_is_chosen_and_go_back_when_it_is_not
     page.get_by_role("button", name="Settings of this chat").click()
     words = page.locator("[data-policy-words]")
     expect(words).to_have_text(
-        "A summary is made when more than 85 % of what the model can read are full, that is about"
-        " 6.96k tokens. The newest messages, up to 25 % of it, stay as they are."
+        "A summary is made when more than 85% of what the model can read are full, that is about"
+        " 6.96k tokens. The newest messages, up to 25% of it, stay as they are."
     )
     page.get_by_text("How it is done").click()
     page.get_by_label("Policy").select_option("lota")
     expect(words).to_contain_text("The newest 6 messages stay as they are.")
     page.get_by_label("Start at, in % of the context window").fill("50")
     expect(words).to_contain_text(
-        "more than 50 % of what the model can read are full, that is about 4.1k"
+        "more than 50% of what the model can read are full, that is about 4.1k"
     )
     expect(mark).to_have_attribute("style", re.compile(r"50%"))
     page.get_by_label("Summarize automatically").uncheck()

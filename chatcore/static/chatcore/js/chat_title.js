@@ -21,7 +21,7 @@ export class ChatTitle {
     Object.assign(field, { value: this.heading.textContent, maxLength: 200, autocomplete: "off" });
     field.setAttribute("aria-label", getText("titleOfChat"));
     field.className = "chat-title-field";
-    this.heading.hidden = true;
+    this.heading.classList.add("visually-hidden");
     this.heading.after(field);
     field.select();
     field.addEventListener("keydown", (event) => {
@@ -48,8 +48,8 @@ export class ChatTitle {
   }
 
   #end(field) {
-    if (this.heading.hidden === false) return;
-    this.heading.hidden = false;
+    if (!this.heading.matches(".visually-hidden")) return;
+    this.heading.classList.remove("visually-hidden");
     const hadFocus = document.activeElement === field;
     field.remove();
     if (hadFocus) this.chat.querySelector("[popovertarget=head-menu]").focus();
