@@ -25,14 +25,15 @@ UNKNOWN_STORED = "It is not known whether it was stored: look before you send it
 class CommitWatch:
     """An execute wrapper (Django's) that notes when a change of a conversation is committed.
 
-    `is_pending` is True from a change to its commit, `has_failed` after a statement that failed.
-    What fails while a change is pending, and is no statement, is its commit.
+    `pending` counts the changes whose commit was not heard of; those of a rollback stay. `failure`
+    is the error of the last statement that failed. What fails while changes are pending, and is no
+    statement, may be their commit, whatever was stored on another connection since.
     """
 
     def __init__(self) -> None:
         self.has_committed = False
-        self.is_pending = False
-        self.has_failed = False
+        self.pending = 0
+        self.failure: Exception | None = None
 
     def __call__(
         self,
@@ -42,21 +43,20 @@ class CommitWatch:
         many: bool,
         context: dict[str, Any],
     ) -> Any:
-        self.has_failed = True
-        result = execute(sql, params, many, context)
-        self.has_failed = False
+        try:
+            result = execute(sql, params, many, context)
+        except Exception as error:
+            self.failure = error
+            raise
         if not sql.startswith("SELECT") and CHANGE.search(sql):
-            if context["connection"].in_atomic_block:
-                # A rollback drops this together with the change.
-                self.is_pending = True
-                transaction.on_commit(self._note_commit, using=context["connection"].alias)
-            else:
-                self._note_commit()
+            self.pending += 1
+            # At once outside of a transaction; a rollback drops it together with the change.
+            transaction.on_commit(self._note_commit, using=context["connection"].alias)
         return result
 
     def _note_commit(self) -> None:
         self.has_committed = True
-        self.is_pending = False
+        self.pending -= 1
 
 
 @contextlib.contextmanager
@@ -101,4 +101,13 @@ def describe_stored_part(request: Any, error: BaseException) -> str:
 def _may_have_failed_in_commit(watch: CommitWatch, error: BaseException) -> bool:
     """Return True if nobody knows whether the COMMIT came through. SQLite has rolled back."""
     is_away = connection.vendor != "sqlite" and find_outage(error) is DATABASE_AWAY
-    return is_away and watch.is_pending and not watch.has_failed
+    return is_away and watch.pending > 0 and watch.failure not in _list_causes(error)
+
+
+def _list_causes(error: BaseException | None) -> list[BaseException]:
+    """Return an error and those that led to it."""
+    causes = []
+    while error is not None:
+        causes.append(error)
+        error = error.__cause__ or error.__context__
+    return causes
