@@ -7,6 +7,7 @@ the same way. docs/apps.md says how one is written.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import UUID
 
@@ -85,6 +86,7 @@ OPTIONAL_APPS = (
         },
     ),
     OptionalApp("mcp_server"),
+    OptionalApp("metrics"),
     OptionalApp("sharing", tables=("chatcore_share",)),
     OptionalApp("prompts", tables=("prompts_prompt",)),
     OptionalApp("webhooks", tables=("chatcore_webhookdelivery", "chatcore_webhook")),
@@ -132,6 +134,10 @@ class Extension:
     arrivals: str = ""
     # Dotted paths of modules with `has_due_jobs()` and `run_due_jobs()`: the worker asks them.
     worker_jobs: tuple[str, ...] = ()
+    # The dotted path of the class that counts what happens (chatcore.metrics.Counts).
+    counts: str = ""
+    # Paths that are answered before Django, and the dotted paths of what answers.
+    probes: Mapping[str, str] = MappingProxyType({})
     # Dotted paths of what it stores beside a session (chatcore.transfer.sections.SessionSection).
     session_sections: tuple[str, ...] = ()
 

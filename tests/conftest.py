@@ -18,7 +18,7 @@ from knox.models import AuthToken
 from rest_framework.test import APIClient
 
 import chatcore.urls  # noqa: F401 - the pages of the admin, in the order in which they register
-from chatcore.metrics import definitions
+from chatcore.contrib.metrics import definitions
 from chatcore.models import Session
 from chatcore.providers.registry import warm_up
 from chatcore.rest import turn_rate

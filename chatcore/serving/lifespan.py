@@ -13,7 +13,7 @@ from chatcore.databases.erasure import ErasureChore
 from chatcore.events import retention
 from chatcore.extension import get_extensions
 from chatcore.files import intake, output_store
-from chatcore.metrics.counts import watch_statements
+from chatcore.metrics import counts
 from chatcore.providers import registry as provider_registry
 from chatcore.sessions import discarding
 from chatcore.sessions.retention import delete_unused_sessions
@@ -51,7 +51,7 @@ async def serve_lifespan(
 
 def start_background_work() -> None:
     """Start what goes on besides requests: recovery, deletion by time, chores of apps."""
-    watch_statements()
+    counts.watch_statements()
     recovery.start_recovery()
     threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
     chores = [chore for extension in get_extensions() for chore in extension.list_chores()]

@@ -43,10 +43,10 @@ def build_settings(form: str, level: str) -> dict[str, Any]:
 def is_no_probe(record: logging.LogRecord) -> bool:
     """Return False for a probe: Django would log each one of a process that is not ready."""
     # Imported here, because the settings import this module.
-    from chatcore.serving.probes import PROBES
+    from chatcore.serving.probes import load_probes
 
     path = getattr(getattr(record, "request", None), "path_info", "")
-    return path.removesuffix("/") not in PROBES
+    return path.removesuffix("/") not in load_probes()
 
 
 def build_line_formatter(form: str = "logfmt") -> logging.Formatter:

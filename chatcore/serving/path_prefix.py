@@ -8,7 +8,7 @@ from typing import Any
 
 from django.urls import set_script_prefix
 
-from chatcore.serving.probes import PROBES
+from chatcore.serving.probes import load_probes
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Any]]
@@ -34,7 +34,7 @@ def serve_below(base_path: str, serve: Application) -> Application:
         path = scope["path"]
         if path.startswith(f"{base_path}/"):
             path = path.removeprefix(base_path)
-        elif path.rstrip("/") not in PROBES:
+        elif path.rstrip("/") not in load_probes():
             await _refuse(base_path, scope, receive, send)
             return
         # For what runs beside Django; Django sets it for its own requests.

@@ -1,5 +1,6 @@
 """Health checks for supervisors and load balancers: the process runs, and it can serve."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -7,9 +8,10 @@ from django.core.cache import cache
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.module_loading import import_string
 
 from chatcore.context.compactor import get_compactor
-from chatcore.metrics.endpoint import report_metrics
+from chatcore.extension import get_extensions
 from chatcore.sessions import upkeep
 from chatcore.turns import capacity
 from models_registry.models import Provider
@@ -27,7 +29,7 @@ class Probes:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        report = PROBES.get(request.path_info.removesuffix("/"))
+        report = load_probes().get(request.path_info.removesuffix("/"))
         if report is None:
             return self.get_response(request)
         return report(request)
@@ -132,9 +134,12 @@ def _passes_check(check: Callable[[], bool]) -> bool:
         return False
 
 
-# Prometheus comes as a probe does: over plain HTTP, to an address.
-PROBES: dict[str, Callable[[HttpRequest], HttpResponse]] = {
-    "/livez": report_liveness,
-    "/readyz": report_readiness,
-    "/metrics": report_metrics,
-}
+@functools.cache
+def load_probes() -> dict[str, Callable[[HttpRequest], HttpResponse]]:
+    """Return what answers each path, those of apps too."""
+    paths = [item for each in get_extensions() for item in each.probes.items()]
+    return {
+        "/livez": report_liveness,
+        "/readyz": report_readiness,
+        **{path: import_string(name) for path, name in paths},
+    }

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from chatcore.context.compactor import get_compactor
 from chatcore.extension import Refusal, get_extensions
-from chatcore.metrics.counts import count_cost
+from chatcore.metrics import counts
 from chatcore.models import Turn
 from chatcore.providers.base import Request, StreamEnd, StreamPart, Usage
 from chatcore.providers.errors import ProviderError, ProviderTimeout
@@ -153,7 +153,7 @@ def settle_call(
     cost = prices.compute_cost(use) if prices else None
     if cost:
         amount, names = float(cost), (str(reservation.model), str(reservation.purpose))
-        transaction.on_commit(lambda: count_cost(*names, amount))
+        transaction.on_commit(lambda: counts.count_cost(*names, amount))
     return cost
 
 

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
-from chatcore.metrics import exposition
+from chatcore.metrics import counts, find_counts_path
 from compaction.worker.cluster import PATIENCE, ClusterKeeper
 
 
@@ -31,6 +31,8 @@ class Command(BaseCommand):
                 "hung (default: %(default)s)."
             ),
         )
+        if not find_counts_path():
+            return
         parser.add_argument(
             "--metrics",
             default="",
@@ -41,7 +43,7 @@ class Command(BaseCommand):
             ),
         )
 
-    def handle(self, *, workers: int, patience: float, metrics: str, **options: Any) -> None:
+    def handle(self, *, workers: int, patience: float, metrics: str = "", **options: Any) -> None:
         """Run the worker, and exit with 1 when no cluster of it works."""
         if workers < 1:
             raise CommandError(f"--workers is {workers}; it must be at least 1.", returncode=2)
@@ -72,6 +74,6 @@ def serve_metrics(address: str) -> None:
     """Serve metrics at `host:port`. Raises CommandError, with one sentence, if that cannot be."""
     host, _, port = address.rpartition(":")
     try:
-        exposition.serve_counts(host.strip("[]"), int(port))
+        counts.serve(host.strip("[]"), int(port))
     except (OSError, ValueError, OverflowError) as error:
         raise CommandError(f"--metrics is {address}: {error}.", returncode=2) from None

@@ -28,7 +28,8 @@ from chatcore.metrics import counts
 counts.count_run(policy="elsewhere", trigger="manual", outcome="applied", seconds=2.0,
                  tokens_before=1000, tokens_after=250)
 counts.count_streams(7)
-counts.snapshots.write()
+from chatcore.contrib.metrics.snapshots import snapshots
+snapshots.write()
 """
 
 

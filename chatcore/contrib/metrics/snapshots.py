@@ -24,7 +24,7 @@ from typing import IO, Any
 
 from django.conf import settings
 
-from chatcore.metrics import definitions
+from chatcore.contrib.metrics import definitions
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from prometheus_client.metrics_core import Metric
 
 from chatcore.context.compactor import get_compactor
-from chatcore.metrics.exposition import CONTENT_TYPE, build_gauge, render
+from chatcore.contrib.metrics.exposition import CONTENT_TYPE, build_gauge, render
 from chatcore.models import Turn
 
 LOOPBACK_ADDRESSES = ("127.0.0.1", "::1")

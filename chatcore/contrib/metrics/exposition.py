@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from chatcore.metrics.snapshots import snapshots
+from chatcore.contrib.metrics.snapshots import snapshots
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -1,4 +1,4 @@
 """What operators watch: counts and times in Prometheus's form, of all processes of a machine.
 
-Whoever counts calls a function of `counts`. No label has words or names of users in it.
+No label has words or names of users in it.
 """
