@@ -287,8 +287,8 @@ Q_CLUSTER = {
     "ack_failures": True,
     "save_limit": -1,
     "catch_up": False,
-    "poll": 0.5,
-    "guard_cycle": 1,
+    "poll": 1.0,  # a query each time; half a second is a tenth of a per cent of a core at rest
+    "guard_cycle": 2,
     "cache": "queue",
     "label": "Jobs",
 }

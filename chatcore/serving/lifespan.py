@@ -24,7 +24,7 @@ from chatcore.turns.runner import turn_runner
 from models_registry.models import Provider
 
 PRUNE_SECONDS = 600.0
-PURGE_SECONDS = 10.0
+PURGE_SECONDS = 30.0
 ERASE_SECONDS = 60.0
 DELETIONS: tuple[tuple[float, Callable[[], object]], ...] = (
     (PRUNE_SECONDS, retention.prune_events),

@@ -23,7 +23,7 @@ EXIT_GIVE_UP = 78  # EX_CONFIG: a program ends with it if another start would no
 PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>
 
 # All in seconds.
-TICK = 0.2
+TICK = 0.5
 FIRST_DELAY = 0.5  # before another start; doubled each time
 LONGEST_DELAY = 30.0
 STEADY = 60.0  # after a run of this length the delay begins again
@@ -223,7 +223,7 @@ class Parent:
                 deadlines = {child: min(due, hurry) for child, due in deadlines.items()}
                 for child in children:
                     child.terminate()
-            time.sleep(TICK / 4)
+            time.sleep(TICK / 10)
         for child in children:
             child.kill()
 

@@ -5,9 +5,9 @@ from datetime import timedelta
 from django.db import models
 from django.db.models.functions import Now
 
-SIGN_SECONDS = 30.0  # between two signs of a command
+SIGN_SECONDS = 60.0  # between two signs of a command
 # One that is silent for so long is gone; it may have waited for the database meanwhile.
-SILENCE = timedelta(seconds=3 * SIGN_SECONDS)
+SILENCE = timedelta(seconds=2.5 * SIGN_SECONDS)
 YOUNG = timedelta(seconds=0.8 * SIGN_SECONDS)
 FORGET = timedelta(days=1)
 
