@@ -99,6 +99,10 @@ class LiveMessage:
             seq=self.seq,
             token_estimate=self.token_estimate,
             pinned=self.pinned,
+            stored=(
+                self.content if self.original_text is None else self.original_text,
+                self.tool_calls,
+            ),
         )
         return message if self.files is None else self.files.add_to_message(message)
 

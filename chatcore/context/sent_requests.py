@@ -55,13 +55,13 @@ class ShownRequest:
 def describe_request(
     session_id: UUID, request: Request, *, left_out: Sequence[int] = ()
 ) -> DescribedRequest:
-    """Return what is stored of a request. This reads its messages, and which texts are known."""
+    """Return what is stored of a request. This reads which of its texts are known."""
     texts = _TextBox()
     layout = {
         "model": request.model,
         "system": texts.keep_text(request.system),
         "preface": texts.keep_text(request.preface),
-        "messages": _describe_messages(session_id, request.messages, texts),
+        "messages": _describe_messages(request.messages, texts),
         "tools": texts.keep_json([_show_tool(tool) for tool in request.tools]),
         "max_tokens": request.max_tokens,
         "params": texts.keep_json(request.params),
@@ -190,15 +190,11 @@ class _TextReader:
         return json.loads(text) if text else default
 
 
-def _describe_messages(
-    session_id: UUID, messages: Sequence[ChatMessage], texts: _TextBox
-) -> list[Part]:
-    seqs = [message.seq for message in messages if message.seq]
-    rows = _load_chat_rows(session_id, seqs)
+def _describe_messages(messages: Sequence[ChatMessage], texts: _TextBox) -> list[Part]:
     parts: list[Part] = []
     for message in messages:
         seq = message.seq
-        if seq is None or seq not in rows or not _is_sent_as_stored(message, rows[seq]):
+        if seq is None or not _is_sent_as_stored(message):
             parts.append(texts.keep_json(_show_message(message)))
         elif parts and isinstance(parts[-1], list) and parts[-1][1] == seq - 1:
             parts[-1][1] = seq
@@ -218,15 +214,10 @@ def _load_chat_rows(session_id: UUID, seqs: Sequence[int]) -> dict[int, ChatRow]
     return rows
 
 
-def _is_sent_as_stored(message: ChatMessage, row: ChatRow) -> bool:
-    _, role, content, calls, call_id, tool_name, is_error = row
+def _is_sent_as_stored(message: ChatMessage) -> bool:
     if message.images or message.aside:
         return False
-    return (
-        (message.role, message.content) == (role, content)
-        and (message.tool_call_id, message.tool_name) == (call_id, tool_name)
-        and (message.is_error, _show_calls(message)) == (is_error, calls)
-    )
+    return message.stored == (message.content, message.tool_calls)
 
 
 def _show_parts(

@@ -101,7 +101,8 @@ class ChatMessage:
     `seq` is that of the stored message, None for a text that is not stored. A `pinned` message
     stays in a request that is trimmed, while there is room. An `aside` has the role of the user,
     but the user did not write it; where roles must alternate it is merged with a user message next
-    to it. `recalled` marks the aside that repeats what was said before the boundary.
+    to it. `recalled` marks the aside that repeats what was said before the boundary. `stored` has
+    the text and the calls of the stored message, which a request may send in another form.
     """
 
     role: Literal["user", "assistant", "tool"]
@@ -118,6 +119,7 @@ class ChatMessage:
     pinned: bool = False
     aside: bool = False
     recalled: bool = False
+    stored: tuple[str, tuple[ToolCall, ...]] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
