@@ -1,7 +1,7 @@
 """How language models reason: one table of their names, for all that asks a model to think little.
 
 It follows what vendors write and users report. A name that is not listed reasons not, as far as
-anybody knows; a field that a server refuses nevertheless is learned (`server_facts.py`).
+anybody knows; a field that a server refuses nevertheless is learned (`dialects.py`).
 """
 
 import re

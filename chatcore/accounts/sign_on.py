@@ -24,23 +24,21 @@ class SignOn:
         self, request: HttpRequest, view: Any, args: Any, kwargs: Any
     ) -> HttpResponse | None:
         """Refuse a sign-on that a page of another site begins: it could bind a foreign account."""
-        if not _is_provider_view(request) or not _get_view_name(request).endswith("_login"):
+        if not _get_provider_view(request).endswith("_login"):
             return None
         site = request.headers.get("Sec-Fetch-Site", "none")
         return None if site in OWN_SITES else redirect("login")
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Say that the identity provider does not answer."""
-        if isinstance(exception, RequestException | OAuth2Error) and _is_provider_view(request):
+        is_away = isinstance(exception, RequestException | OAuth2Error)
+        if is_away and _get_provider_view(request).endswith(("_login", "_callback")):
             return render(request, "socialaccount/authentication_error.html", status=503)
         return None
 
 
-def _is_provider_view(request: HttpRequest) -> bool:
-    return _get_view_name(request).endswith(("_login", "_callback"))
-
-
-def _get_view_name(request: HttpRequest) -> str:
+def _get_provider_view(request: HttpRequest) -> str:
+    """Return the name of a view of an identity provider; empty for another view."""
     match = request.resolver_match
     module = getattr(match.func, "__module__", "") if match else ""
     if match is None or not module.startswith(("allauth.", "chatcore.accounts.openid.")):

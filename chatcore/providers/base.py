@@ -211,7 +211,7 @@ class StreamEnd:
     `stop_sequence` is the text of the request at which the model stopped, where the provider says.
     `word` is the provider's own word for the end. `refused_tools` are those that it refused by
     name before it answered without them. `learned` are facts of the server that its answer tells
-    (`server_facts.py`).
+    (`dialects.py`).
     """
 
     reason: EndReason
@@ -240,7 +240,7 @@ class Connection:
     max_retries: int = 2
     """The SDK's retries before the first byte; 0 if the caller counts calls itself."""
     learned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
-    """What refusals have told of the server, by model (`server_facts.py`)."""
+    """What refusals have told of the server, by model (`dialects.py`)."""
     keep_facts: Callable[[str, dict[str, Any]], Awaitable[None]] | None = field(
         default=None, compare=False, repr=False
     )
