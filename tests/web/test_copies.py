@@ -71,6 +71,8 @@ def test_a_chat_is_shared_and_the_link_taken_back(page: Page, session: Session) 
     page.get_by_role("button", name="Make a link").click()
     link = page.locator("#dialog .secret code").inner_text()
     expect(page.locator("#dialog .rows li")).to_have_count(1)
+    page.locator("#dialog .rows a").evaluate("link => { link.textContent = 'w'.repeat(200) }")
+    assert page.locator("#dialog").evaluate("each => each.scrollWidth <= each.clientWidth")
     assert page.context.browser is not None
     stranger = page.context.browser.new_context().new_page()
     stranger.goto(link)

@@ -139,6 +139,13 @@ def test_axe_finds_nothing_wide_or_narrow(
             assert find_objections(page) == []
             width = page.evaluate("document.documentElement.scrollWidth")
             assert width <= size["width"], f"{address} scrolls sideways"
+    page.set_viewport_size({"width": 1280, "height": 860})
+    page.goto("/projects/")
+    body, form = (page.locator(name).bounding_box() for name in (".settings", ".project-new"))
+    assert body
+    assert form
+    middles = [box["x"] + box["width"] / 2 for box in (body, form)]
+    assert abs(middles[0] - middles[1]) < 20, "the page is not in the middle"
 
 
 def test_what_does_not_fit_is_said_on_both_pages(
