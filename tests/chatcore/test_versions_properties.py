@@ -25,13 +25,13 @@ def path_of(session: Session) -> list[int]:
 
 def say(session: Session, _: int) -> Message:
     role = "user" if session.messages.exclude_superseded().count() % 2 == 0 else "assistant"
-    return append_message(session.pk, None, role=role, content="words")
+    return append_message(session.pk, None, role=role, content=f"words {session.last_seq}")
 
 
 def reword(session: Session, choice: int) -> Message | None:
     path = path_of(session)
     return (
-        versions.edit_answer(session.messages.get(seq=path[choice % len(path)]), "other words")
+        versions.edit_answer(session.messages.get(seq=path[choice % len(path)]), f"other {path}")
         if path
         else None
     )
@@ -48,6 +48,7 @@ def test_what_is_current_is_one_line_of_the_tree(user: User, acts: list[tuple[st
     with transaction.atomic():
         session = Session.objects.create(owner=user)
         follows: dict[int, int] = {}  # of each message the one before it, when it was said
+        words: dict[int, str] = {}
         for act, choice in acts:
             if act == "restore":
                 check_restored(session, follows, choice)
@@ -55,8 +56,10 @@ def test_what_is_current_is_one_line_of_the_tree(user: User, acts: list[tuple[st
                 new = say(session, choice) if act == "say" else reword(session, choice)
                 if new:
                     follows[new.seq] = ([0, *path_of(session)])[-2]
+                    words[new.seq] = new.content
             path = path_of(session)
             assert [follows[seq] for seq in path] == [0, *path][:-1]
+            assert dict(session.messages.values_list("seq", "content")) == words
         session.refresh_from_db()
         assert list(verification.find_violations(session)) == []
         transaction.set_rollback(True)
