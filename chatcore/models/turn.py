@@ -59,16 +59,15 @@ class Turn(models.Model):
         null=True,
         blank=True,
         help_text=(
-            "What it brings back from before the boundary (context/recalled.py). "
-            "Null: it has not been looked for."
+            "What it brings back from before the boundary. Null: it has not been looked for."
         ),
     )
     clearing = models.JSONField(
         null=True,
         blank=True,
         help_text=(
-            "What its client wants left out of its requests, and what was left out of the newest "
-            "(context/turn_clearing.py). Null: nothing."
+            "What its client wants left out of its requests, and what was left out of the newest. "
+            "Null: nothing."
         ),
     )
     question = models.ForeignKey(
