@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 from django.contrib.staticfiles.finders import find
 from django.test import Client
+from playwright.sync_api import Page, expect
 
 from chatcore.models import Session
+from tests.support.page_compactions import SUMMARY, fill_long
+from tests.support.stored_talk import summarize
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "chatcore/static/chatcore/built"
@@ -45,4 +48,21 @@ def test_a_chat_needs_few_bytes(client: Client, session: Session) -> None:
     icons = {name for name in sizes if name.endswith((".svg", ".png"))}
     assert len(sizes) <= 10
     assert len(page.content) <= 15_000
-    assert len(page.content) + sum(sizes[name] for name in sizes.keys() - icons) <= 112_000
+    assert len(page.content) + sum(sizes[name] for name in sizes.keys() - icons) <= 108_000
+
+
+@pytest.mark.browser
+@pytest.mark.django_db(transaction=True)
+def test_what_a_click_needs_comes_with_the_click(page: Page, session: Session) -> None:
+    fill_long(session)
+    summarize(session, SUMMARY, 9)
+    urls: list[str] = []
+    page.on("request", lambda request: urls.append(request.url))
+    with page.expect_response("**/context/missing"):
+        page.goto(f"/c/{session.pk}/")
+    expect(page.locator(".card")).to_have_count(1)
+    assert len(urls) <= 13
+    scripts = {url for url in urls if url.endswith(".js")}
+    page.get_by_role("button", name="Settings of this chat").click()
+    expect(page.get_by_label("Temperature")).to_be_visible()
+    assert {url for url in urls if url.endswith(".js")} > scripts

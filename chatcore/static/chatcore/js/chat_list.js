@@ -110,9 +110,7 @@ document.getElementById("import-file")?.addEventListener("change", async (event)
   showSnackbar(getText("importing"));
   try {
     const { importFiles } = await import("./import_upload.js");
-    const progress = (share) =>
-      showSnackbar(getText("importSent", { percent: Math.floor(100 * share) }));
-    location.assign(buildPath(await importFiles(files, progress)));
+    location.assign(buildPath(await importFiles(files)));
   } catch (problem) {
     showSnackbar(getText("notImported", { why: problem.message }));
   }

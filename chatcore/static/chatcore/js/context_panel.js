@@ -2,9 +2,12 @@
 
 import { callApi } from "./api.js";
 import { formatCount, formatCountChange, formatDuration } from "./formats.js";
+import { Ledger } from "./ledger.js";
 import { RequestView } from "./request_view.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText, textKey } from "./texts.js";
+
+export { SentRequest } from "./sent_request.js"; // it comes with what it shares
 
 const MAX_RUNS = 50;
 
@@ -41,15 +44,12 @@ export class ContextPanel {
       ]);
       this.#render(request, context);
       this.#renderRuns(runs.results);
-      if (this.#find(".ledger")) await this.#refreshLedger(context.policy);
+      if (!this.#find(".ledger")) return;
+      this.ledger ??= new Ledger(this.chat, this.dialog);
+      await this.ledger.refresh(context.policy);
     } catch (problem) {
       this.#find(".panel-facts").textContent = getText("failed", { why: problem.message });
     }
-  }
-
-  async #refreshLedger(policy) {
-    this.ledger ??= import("./ledger.js").then(({ Ledger }) => new Ledger(this.chat, this.dialog));
-    await (await this.ledger).refresh(policy);
   }
 
   #render(request, context) {

@@ -2,6 +2,7 @@
 
 import { callApi, getCsrfToken, postFile, Problem, createProblem } from "./api.js";
 import { buildPath } from "./paths.js";
+import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
 
 const SMALL_BYTES = 500_000;
@@ -11,11 +12,11 @@ const STORAGE_KEY = "import"; // the import that these files belong to, to go on
 const HEAD_BYTES = 4096;
 const OWN_FORMAT = "chatcore-session-1";
 
-// Return the path of the page that shows what came: a chat, or the import. `progress` gets 0 to 1.
-export async function importFiles(files, progress) {
+// Return the path of the page that shows what came: a chat, or the import.
+export async function importFiles(files) {
   const [file] = files;
   if (files.length === 1 && file.size <= SMALL_BYTES) return importSmallFile(file);
-  const id = await sendInPieces(files, progress);
+  const id = await sendInPieces(files);
   localStorage.removeItem(STORAGE_KEY);
   return `imports/${id}/`;
 }
@@ -31,7 +32,7 @@ async function importSmallFile(file) {
   return isOneWholeChat ? `c/${result.sessions[0].id}/` : `imports/${result.id}/`;
 }
 
-async function sendInPieces(files, progress) {
+async function sendInPieces(files) {
   const upload = (await findUpload(files)) ?? (await beginUpload(files));
   const total = files.reduce((sum, file) => sum + file.size, 0);
   let sent = upload.files.reduce((sum, stored) => sum + stored.received, 0);
@@ -42,7 +43,7 @@ async function sendInPieces(files, progress) {
       await sendPiece(upload.id, stored.id, offset, piece);
       offset += piece.size;
       sent += piece.size;
-      progress(sent / total);
+      showSnackbar(getText("importSent", { percent: Math.floor((100 * sent) / total) }));
     }
   }
   return upload.id;

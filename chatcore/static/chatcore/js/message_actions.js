@@ -36,7 +36,7 @@ export class MessageActions {
   }
 
   async showRequest(article) {
-    const { SentRequest } = await import("./sent_request.js");
+    const { SentRequest } = await import("./context_panel.js");
     this.sentRequest ??= new SentRequest(this.chat);
     await this.sentRequest.open(article);
   }

@@ -9,7 +9,6 @@ import { MissingLines } from "./missing_lines.js";
 import { showSnackbar } from "./snackbar.js";
 import { initTabs } from "./tabs.js";
 import { getRoleName, getText, hasText, textKey } from "./texts.js";
-import { renderDiff } from "./word_diff.js";
 
 const EXCERPT_CHARACTERS = 240; // of a message that is kept as it was written
 
@@ -86,17 +85,24 @@ export class SummaryCard {
       targets: (panel) => this.#renderTargets(panel.firstElementChild),
       kept: (panel) => this.#renderPinned(panel.firstElementChild),
     };
-    initTabs(this.element, { onSelect: (name, panel) => draw[name]?.(panel) });
+    const show = async (name, panel) => {
+      try {
+        await draw[name]?.(panel);
+      } catch (problem) {
+        showSnackbar(getText("failed", { why: problem.message }));
+      }
+    };
+    initTabs(this.element, { onSelect: show });
     if (this.current)
       callApi("GET", `sessions/${this.session.id}/state`)
         .then((state) => this.#renderState(state))
         .catch(() => {});
   }
 
-  #renderChanges(panel) {
+  async #renderChanges(panel) {
     const before = this.current ? this.history.previous_summary : this.run.summary_before;
-    if (before) renderDiff(panel, before, this.summary);
-    else panel.textContent = getText("firstSummary");
+    panel.textContent = before ? "" : getText("firstSummary");
+    if (before) (await import("./word_diff.js")).renderDiff(panel, before, this.summary);
   }
 
   #renderTargets(list) {

@@ -2,4 +2,4 @@
 
 import "./app.js";
 import "../js/chat.js";
-import "../js/chat_settings.js";
+import "../js/chat_settings_opening.js";
