@@ -150,3 +150,20 @@ def test_the_palette_runs_commands_and_dates_its_rows(page: Page, session: Sessi
     page.keyboard.press("Control+k")
     expect(page.get_by_role("option", name="New chat")).to_be_visible()
     expect(page.get_by_role("option", name="Summarize now")).to_have_count(0)
+
+
+def test_escape_closes_the_panel_of_the_meter_and_returns_to_its_button(
+    page: Page, session: Session
+) -> None:
+    store_exchange(session, "Hello", "Hello to you")
+    page.goto(f"/c/{session.pk}/")
+    button, panel = page.locator(".meter-button"), page.locator("#context")
+    expect(button).to_be_visible()
+    page.get_by_label("Your message").press("Shift+Tab")  # by keyboard from now on
+    button.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(panel.locator(":focus")).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    expect(button).to_be_focused()

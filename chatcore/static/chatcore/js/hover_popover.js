@@ -28,9 +28,14 @@ export function openOnHover(area, button, popover) {
         () => isPinned || area.matches(":focus-within") || popover.hidePopover(),
       ),
   );
+  // A popover that closes, as this one by Escape, gives the focus back. Then nothing is to be opened,
+  // and the browser would refuse.
+  const isGivenBack = ({ relatedTarget }) =>
+    relatedTarget?.closest("[popover]:not(:popover-open)") != null;
   button.addEventListener(
     "focus",
-    () => button.matches(":focus-visible") && !isOpen() && popover.showPopover(),
+    (event) =>
+      button.matches(":focus-visible") && !isGivenBack(event) && !isOpen() && popover.showPopover(),
   );
   area.addEventListener(
     "focusout",
