@@ -1,5 +1,7 @@
 """A card at every boundary, and undo and redo as two directions, as a person presses them."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -54,7 +56,8 @@ def test_undo_takes_back_an_edit_before_the_summary_and_redo_brings_both_back(
     card.get_by_role("button", name="Undo").click()
     expect(card).not_to_contain_text("edited by hand")
     expect(card.locator(".card-summary")).to_contain_text("wanted a short answer")
-    card.get_by_role("button", name="Undo").click()
+    with page.expect_response(re.compile("/context$")):  # then it offers to redo this one
+        card.get_by_role("button", name="Undo").click()
     expect(card).to_have_count(0)
     page.locator("#snackbar").get_by_role("button", name="Redo").click()
     expect(card).to_have_count(1)
@@ -62,6 +65,17 @@ def test_undo_takes_back_an_edit_before_the_summary_and_redo_brings_both_back(
     page.get_by_role("button", name="Redo what was undone").click()
     expect(card).to_contain_text("edited by hand")
     expect(page.locator("#snackbar")).to_have_text("Redone.Undo")
+
+
+def test_who_undoes_a_summary_by_keyboard_goes_on_with_the_message_behind_it(
+    page: Page, summarized: Session
+) -> None:
+    page.goto(f"/c/{summarized.pk}/")
+    card = page.locator(".card")
+    card.locator("summary").press("Enter")
+    card.get_by_role("button", name="Undo").press("Enter")
+    expect(card).to_have_count(0)
+    expect(page.locator("[data-seq='9']")).to_be_focused()
 
 
 @pytest.mark.slow

@@ -190,8 +190,10 @@ export class SummaryCard {
     target.focus();
   }
 
+  // A button that is disabled would lose the focus.
   async runAction(button, action) {
-    button.disabled = true;
+    if (button.ariaDisabled) return;
+    button.ariaDisabled = "true";
     try {
       await action();
     } catch (problem) {
@@ -201,7 +203,7 @@ export class SummaryCard {
           : getText("failed", { why: problem.message }),
       );
     } finally {
-      button.disabled = false;
+      button.ariaDisabled = null;
     }
   }
 

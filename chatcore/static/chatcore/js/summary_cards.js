@@ -104,7 +104,7 @@ export class SummaryCards {
         this.#createCard(run, current, version);
       if (this.#placeCard(this.#elements.get(run.id), seq)) placed.add(run.id);
     }
-    for (const [run, card] of this.#elements) if (!placed.has(run)) card.remove();
+    for (const [run, card] of this.#elements) if (!placed.has(run)) removeCard(card);
     for (const form of this.#sentForms) this.#placeForm(form);
     this.#loadOlderRuns().catch((problem) => console.warn(problem));
   }
@@ -171,7 +171,7 @@ export class SummaryCards {
     });
     element.dataset.version = version;
     if (old) {
-      const hasFocus = old.querySelector("summary") === document.activeElement;
+      const hasFocus = old.contains(document.activeElement);
       old.replaceWith(element);
       element.querySelector("details").open = old.querySelector("details").open;
       if (hasFocus) element.querySelector("summary").focus({ preventScroll: true });
@@ -191,6 +191,15 @@ export class SummaryCards {
     else if (!first && articles.at(-1).nextElementSibling !== card) articles.at(-1).after(card);
     return true;
   }
+}
+
+// Who undid a summary by keyboard goes on with what stood behind it.
+function removeCard(card) {
+  const next = card.contains(document.activeElement) && card.nextElementSibling;
+  card.remove();
+  if (!next) return;
+  if (next.matches("article")) next.tabIndex = -1;
+  (next.querySelector(":scope > details > summary") ?? next).focus({ preventScroll: true });
 }
 
 // Return what the page was sent with, once: from then on it is asked for.
