@@ -1,6 +1,7 @@
 """System checks of the setting CHATCORE, and of what the database must be able to do."""
 
 import sqlite3
+from collections.abc import Sequence
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
@@ -8,6 +9,8 @@ from django.db import DatabaseError
 from django.utils.module_loading import import_string
 
 from chatcore.databases import absent_apps
+from models_registry.models import Provider
+from models_registry.provider_options import find_problems
 
 # The first version whose UPDATE can return the new values of a row. Messages and events get their
 # numbers so.
@@ -73,4 +76,26 @@ def check_sqlite_version(**_: object) -> list[CheckMessage]:
             hint="Use a Python that was built with SQLite 3.35 or later, or PostgreSQL.",
             id="chatcore.E002",
         )
+    ]
+
+
+@register(Tags.database)
+def check_provider_options(
+    databases: Sequence[str] | None = None, **_: object
+) -> list[CheckMessage]:
+    """Warn about stored options of providers that their form would refuse."""
+    if not databases:
+        return []
+    try:
+        rows = list(Provider.objects.order_by("name").values_list("name", "options"))
+    except DatabaseError:  # there is none yet
+        return []
+    return [
+        Warning(
+            f"The options of the provider {name} cannot be saved again: {' '.join(problems)}",
+            hint="Correct or remove them in the admin.",
+            id="chatcore.W002",
+        )
+        for name, options in rows
+        if (problems := find_problems(options))
     ]

@@ -1,13 +1,15 @@
 """The system checks of the setting CHATCORE and of the database."""
 
 import sqlite3
+from typing import Any
 
 import pytest
 from django.core.checks import run_checks
 from django.test import override_settings
 
 from chatcore import settings as project
-from chatcore.checks import REPLACED_SETTINGS, check_sqlite_version
+from chatcore.checks import REPLACED_SETTINGS, check_provider_options, check_sqlite_version
+from models_registry.models import Provider
 
 
 def find_ids(**changes: object) -> list[str]:
@@ -35,3 +37,15 @@ def test_an_sqlite_that_is_too_old_is_an_error_where_it_is_used(
 
 def test_settings_of_earlier_versions_are_warned_about() -> None:
     assert find_ids(**dict.fromkeys(REPLACED_SETTINGS, "some.path")) == ["chatcore.W001"] * 4
+
+
+@pytest.mark.django_db
+def test_stored_options_that_the_form_would_refuse_are_warned_about() -> None:
+    usable: Any = {"max_tokens_field": "max_tokens"}
+    Provider.objects.create(name="fine", options=usable)
+    misspelt: Any = {"max_token_field": "max_tokens"}
+    Provider.objects.create(name="old", options=misspelt)
+    assert check_provider_options() == []  # most commands ask for no database
+    (warning,) = check_provider_options(databases=["default"])
+    assert warning.id == "chatcore.W002"
+    assert "provider old cannot be saved" in warning.msg
