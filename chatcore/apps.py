@@ -4,8 +4,8 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.contrib.admin.apps import SimpleAdminConfig
 
+from chatcore.base.traces.spans import start_traces
 from chatcore.serving.error_reports import start_error_reports
-from chatcore.traces.spans import start_traces
 
 
 class Chatcore(AppConfig):
@@ -16,7 +16,6 @@ class Chatcore(AppConfig):
 
     def ready(self) -> None:
         """Register what others ask for."""
-        from chatcore import checks  # noqa: F401
 
         start_error_reports(settings.SENTRY_DSN)
         if settings.TRACES != "off":

@@ -14,7 +14,7 @@ from uuid import UUID
 from django.apps import AppConfig, apps
 from django.utils.module_loading import import_string
 
-from chatcore.environment import read_names
+from chatcore.base.environment import read_names
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -128,13 +128,13 @@ class Extension:
     # Paths of REST that a token of the scope "chat" may not use.
     account_paths: tuple[str, ...] = ()
     # A condition of SQL that is true where it may limit anybody's tools: each measurement of a
-    # context asks it (chatcore/statements.py).
+    # context asks it (chatcore/models/statements.py).
     tool_limits_sql: str = ""
     # A model whose rows say when their `session` came here, which retention takes for a use.
     arrivals: str = ""
     # Dotted paths of modules with `has_due_jobs()` and `run_due_jobs()`: the worker asks them.
     worker_jobs: tuple[str, ...] = ()
-    # The dotted path of the class that counts what happens (chatcore.metrics.Counts).
+    # The dotted path of the class that counts what happens (chatcore.base.metrics.Counts).
     counts: str = ""
     # Paths that are answered before Django, and the dotted paths of what answers.
     probes: Mapping[str, str] = MappingProxyType({})

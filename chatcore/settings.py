@@ -1,4 +1,4 @@
-"""Django's settings; chatcore/environment.py reads those that come from environment variables."""
+"""Django's settings; chatcore/base/environment.py reads those of environment variables."""
 
 import socket
 from datetime import timedelta
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from chatcore.accounts.settings import *  # noqa: F403
 from chatcore.accounts.settings import ACCOUNT_APPS
 from chatcore.admin_look import *  # noqa: F403
-from chatcore.environment import (
+from chatcore.base.environment import (
     read_choice,
     read_commands,
     read_database,
@@ -29,10 +29,10 @@ from chatcore.environment import (
     read_threshold,
     read_traces,
 )
+from chatcore.base.rest.conventions import REST_FRAMEWORK as REST_FRAMEWORK
+from chatcore.base.rest.conventions import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
 from chatcore.extension import read_installed_apps
 from chatcore.files.settings import build_folder_storage, read_object_storage
-from chatcore.rest.conventions import REST_FRAMEWORK as REST_FRAMEWORK
-from chatcore.rest.conventions import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
 from chatcore.serving.base_path import *  # noqa: F403
 from chatcore.serving.base_path import BASE_PATH
 from chatcore.serving.logs import build_settings
@@ -115,8 +115,8 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "chatcore.serving.probes.Probes",
-    "chatcore.rest.request_ids.RequestIds",
-    "chatcore.traces.requests.RequestTraces",
+    "chatcore.base.rest.request_ids.RequestIds",
+    "chatcore.base.traces.requests.RequestTraces",
     "corsheaders.middleware.CorsMiddleware",
     "chatcore.web.security_headers.SecurityHeaders",
     "chatcore.web.compressed_pages.CompressedPages",
@@ -198,7 +198,7 @@ else:
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = read_redis_url("CHATCORE_REDIS_URL")
-REDIS_CACHE = {"BACKEND": "chatcore.caches.ResilientRedisCache", "LOCATION": REDIS_URL}
+REDIS_CACHE = {"BACKEND": "chatcore.base.caches.ResilientRedisCache", "LOCATION": REDIS_URL}
 DATABASE_CACHE = {
     "BACKEND": "django.core.cache.backends.db.DatabaseCache",
     "LOCATION": "chatcore_cache",

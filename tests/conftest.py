@@ -18,10 +18,10 @@ from knox.models import AuthToken
 from rest_framework.test import APIClient
 
 import chatcore.urls  # noqa: F401 - the pages of the admin, in the order in which they register
+from chatcore.base.rest import turn_rate
 from chatcore.contrib.metrics import definitions
 from chatcore.models import Session
 from chatcore.providers.registry import warm_up
-from chatcore.rest import turn_rate
 from chatcore.sessions import deletion
 from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel, Provider

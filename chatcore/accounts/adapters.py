@@ -17,7 +17,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from chatcore.accounts.mail_links import find_origin, move_link
-from chatcore.threads import give_back_connection
+from chatcore.base.threads import give_back_connection
 from models_registry import keys
 
 logger = logging.getLogger(__name__)

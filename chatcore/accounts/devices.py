@@ -12,7 +12,7 @@ from django.db import DatabaseError, transaction
 from django.http import HttpRequest, HttpResponse
 
 from chatcore.accounts import audit
-from chatcore.rest.refusals import is_api_path
+from chatcore.base.rest.refusals import is_api_path
 
 BROWSERS = ("Edg", "OPR", "Firefox", "Chrome", "Safari")  # the first that is named counts
 BROWSER_NAMES = {"Edg": "Edge", "OPR": "Opera"}

@@ -11,8 +11,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
-from chatcore.rest.problems import Problem
-from chatcore.rest.refusals import build_refusal, is_api_path
+from chatcore.base.rest.problems import Problem
+from chatcore.base.rest.refusals import build_refusal, is_api_path
 
 # Whoever lacks the factor adds it on these pages, confirms the password, or leaves.
 FREE_VIEWS = {

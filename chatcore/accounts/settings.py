@@ -7,7 +7,13 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from chatcore.environment import is_safe_address, read_choice, read_email, read_number, read_text
+from chatcore.base.environment import (
+    is_safe_address,
+    read_choice,
+    read_email,
+    read_number,
+    read_text,
+)
 from chatcore.extension import get_app_setting
 
 ACCOUNT_APPS = [

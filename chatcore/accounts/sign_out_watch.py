@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 from chatcore.accounts.senders import Sender, find_signed_in
-from chatcore.threads import give_back_connection, use_own_connection
+from chatcore.base.threads import give_back_connection, use_own_connection
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from django.db.models import F, QuerySet
 from knox.models import AuthToken
 
 from chatcore.accounts import audit
+from chatcore.base.rest import auth
 from chatcore.models import TokenName
-from chatcore.rest import auth
 
 MAX_NAME_CHARS = TokenName._meta.get_field("name").max_length or 0
 

@@ -20,7 +20,7 @@ from unfold.views import ChangeList
 
 from chatcore.accounts import audit
 from chatcore.admin_site import CONTENT_PERMISSION
-from chatcore.rest.parsers import StrictDecoder
+from chatcore.base.rest.parsers import StrictDecoder
 
 MAX_NOTED = 100
 MAX_PAGES = 200  # a page further back would skip as many rows as are before it

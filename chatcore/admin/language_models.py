@@ -22,9 +22,9 @@ from django.utils.translation import gettext_lazy
 from unfold.decorators import action
 
 from chatcore.admin.setup_file import SetupFileAdmin
+from chatcore.base.net import downloads
+from chatcore.base.net.strangers import wait_for_stranger
 from chatcore.models import SetupEntry
-from chatcore.net import downloads
-from chatcore.net.strangers import wait_for_stranger
 from chatcore.provisioning.documents import DEFAULT_MODEL
 from models_registry import catalog, comparison, sources
 from models_registry.comparison import Difference

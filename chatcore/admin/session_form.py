@@ -7,9 +7,9 @@ from typing import Any
 from django import forms
 
 from chatcore.api.serializers.sessions import SessionSerializer
+from chatcore.base.keeping import Kept, refuse_lost_words
 from chatcore.models import Session
 from chatcore.sessions.changes import HELD_FIELDS
-from chatcore.sessions.keeping import Kept, refuse_lost_words
 
 CHECKED_FIELDS = ("policy", "tools", "params")
 

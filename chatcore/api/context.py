@@ -20,13 +20,13 @@ from chatcore.api.serializers.context import (
     VersionSerializer,
 )
 from chatcore.api.serializers.sessions import SessionSerializer
+from chatcore.base.rest import conditions
+from chatcore.base.rest.problems import Problem
 from chatcore.context import builder, revisions
 from chatcore.context.compactor import get_compactor
 from chatcore.context.sent_requests import list_left_out, load_request
 from chatcore.models import ContextRevision, Session
 from chatcore.providers import registry as provider_registry
-from chatcore.rest import conditions
-from chatcore.rest.problems import Problem
 from chatcore.sessions.changes import record_session_change
 from chatcore.signals import pre_request
 from chatcore.tools import registry as tool_registry

@@ -6,13 +6,13 @@ from typing import Any
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 
-from chatcore.databases.outages import STORAGE_FULL
+from chatcore.base.databases.outages import STORAGE_FULL
+from chatcore.base.rest import problems
+from chatcore.base.rest.commits import NOTHING_STORED
+from chatcore.base.rest.problems import InvalidFieldError, Problem, TooLargeProblem
 from chatcore.extension import Refusal
 from chatcore.files import intake, output_store
 from chatcore.models import Turn
-from chatcore.rest import problems
-from chatcore.rest.commits import NOTHING_STORED
-from chatcore.rest.problems import InvalidFieldError, Problem, TooLargeProblem
 from chatcore.rights import ModelNotAllowed
 from chatcore.sessions import drafts
 from chatcore.transfer import importer, reader

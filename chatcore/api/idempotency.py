@@ -15,11 +15,11 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatcore.databases.clock import read_clock
+from chatcore.base.databases.clock import read_clock
+from chatcore.base.rest.problems import InvalidFieldError, Problem
+from chatcore.base.threads import repeat_beside
 from chatcore.models import IdempotencyKey, Session
-from chatcore.rest.problems import InvalidFieldError, Problem
 from chatcore.sessions.drafts import DraftLost
-from chatcore.threads import repeat_beside
 from chatcore.turns.service import IdempotencyConflict
 from models_registry import keys
 

@@ -6,9 +6,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chatcore.rest.parsers import is_large
-from chatcore.rest.problems import Problem
-from chatcore.slots import ProcessFull, Slot, Slots, UserFull
+from chatcore.base.rest.parsers import is_large
+from chatcore.base.rest.problems import Problem
+from chatcore.base.slots import ProcessFull, Slot, Slots, UserFull
 
 IMPORTS_AT_ONCE = 4  # in this process
 RETRY_SECONDS = 5

@@ -14,11 +14,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.api.serializers.mcp_servers import McpServerSerializer
-from chatcore.databases.person_lock import lock_person
+from chatcore.base.databases.person_lock import lock_person
+from chatcore.base.rest import turn_rate
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.models import McpServer
 from chatcore.models.mcp_server import MAX_SERVERS, McpServerQuerySet
-from chatcore.rest import turn_rate
-from chatcore.rest.problems import InvalidFieldError
 from chatcore.tools.mcp.refresh import refresh_server
 
 CONNECTION_FIELDS = {"url", "headers"}

@@ -18,9 +18,9 @@ from chatcore.api.turn_requests import (
     build_idempotency_fields,
 )
 from chatcore.api.turn_responses import NEW_TURN_RESPONSES, respond_with_turn
+from chatcore.base.rest import turn_rate
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.models import Message
-from chatcore.rest import turn_rate
-from chatcore.rest.problems import InvalidFieldError
 from chatcore.turns import capacity, service
 
 ORDERINGS = {"asc": "seq", "desc": "-seq"}

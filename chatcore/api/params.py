@@ -5,8 +5,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from chatcore.base.rest.fields import JsonObjectField
 from chatcore.providers.params import PARAM_RULES, RESERVED_NAMES, find_bad_values
-from chatcore.rest.fields import JsonObjectField
 
 
 @extend_schema_field(

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chatcore.api.ownership import get_owned_message
-from chatcore.rest.fields import StrictBooleanField, StrictSerializer
+from chatcore.base.rest.fields import StrictBooleanField, StrictSerializer
 from chatcore.turns import pins
 
 

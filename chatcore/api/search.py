@@ -13,11 +13,11 @@ from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
 from chatcore.api.ownership import get_owned_session
+from chatcore.base.rest.pagination import MAX_LIMIT, Cursor, parse_limit
+from chatcore.base.rest.problems import InvalidFieldError
+from chatcore.base.truncation import clean_text
 from chatcore.models import Message
-from chatcore.rest.pagination import MAX_LIMIT, Cursor, parse_limit
-from chatcore.rest.problems import InvalidFieldError
 from chatcore.search import query as search_query
-from chatcore.sessions.truncation import clean_text
 from models_registry import keys
 
 SEARCH_PARAMETERS = [

@@ -13,15 +13,15 @@ from chatcore.api import idempotency
 from chatcore.api.ownership import get_owned_session
 from chatcore.api.projects.fields import parse_project_id
 from chatcore.api.serializers.sessions import SessionSerializer
+from chatcore.base.rest import conditions
+from chatcore.base.rest.problems import InvalidFieldError
+from chatcore.base.rest.routes import build_api_path
+from chatcore.base.truncation import clean_text
 from chatcore.models import Session
-from chatcore.rest import conditions
-from chatcore.rest.problems import InvalidFieldError
-from chatcore.rest.routes import build_api_path
 from chatcore.rights import select_models
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.deletion import delete_session
-from chatcore.sessions.truncation import clean_text
 
 FLAGS = {"true": True, "1": True, "false": False, "0": False}
 

@@ -11,6 +11,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.accounts import audit
+from chatcore.base.rest import turn_rate
+from chatcore.base.rest.fields import StrictSerializer, StrictTextField
+from chatcore.base.rest.problems import Problem
 from chatcore.models import SetupEntry
 from chatcore.provisioning.connection_test import call_provider
 from chatcore.provisioning.documents import (
@@ -22,9 +25,6 @@ from chatcore.provisioning.documents import (
 )
 from chatcore.provisioning.registry import load_sections
 from chatcore.provisioning.sections import SetupRefused
-from chatcore.rest import turn_rate
-from chatcore.rest.fields import StrictSerializer, StrictTextField
-from chatcore.rest.problems import Problem
 from models_registry.models import Provider
 from models_registry.provider_form import CONNECT_PERMISSION
 

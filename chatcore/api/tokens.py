@@ -19,9 +19,9 @@ from chatcore.accounts.tokens import (
     revoke_tokens,
 )
 from chatcore.api import idempotency
-from chatcore.rest.auth import ALL, PREFIXES, find_scope
-from chatcore.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField
-from chatcore.sessions.truncation import clean_text
+from chatcore.base.rest.auth import ALL, PREFIXES, find_scope
+from chatcore.base.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField
+from chatcore.base.truncation import clean_text
 
 
 class NewTokenSerializer(StrictSerializer):

@@ -21,12 +21,12 @@ from chatcore.api.serializers.messages import ImportedSerializer, ImportSerializ
 from chatcore.api.serializers.sessions import SessionSerializer
 from chatcore.api.sessions import build_created_response
 from chatcore.api.turn_responses import TURN_RESPONSES
+from chatcore.base.rest import conditions, limits
+from chatcore.base.rest.commits import all_or_nothing
+from chatcore.base.rest.parsers import ImportBodyParser, SessionBodyParser
+from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
 from chatcore.events.long_responses import hand_over_stream
 from chatcore.models import Message
-from chatcore.rest import conditions, limits
-from chatcore.rest.commits import all_or_nothing
-from chatcore.rest.parsers import ImportBodyParser, SessionBodyParser
-from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
 from chatcore.transfer import exporter, formats, importer, other_forms
 from chatcore.transfer.markdown import write_markdown
 from chatcore.transfer.sections import load_sections

@@ -13,15 +13,15 @@ from rest_framework.request import Request
 from chatcore.api import idempotency
 from chatcore.api.serializers.attachments import AttachmentField
 from chatcore.api.serializers.sessions import ModelNameField
-from chatcore.files import intake
-from chatcore.rest import limits
-from chatcore.rest.fields import (
+from chatcore.base.rest import limits
+from chatcore.base.rest.fields import (
     JsonObjectField,
     StrictBooleanField,
     StrictSerializer,
     StrictTextField,
     body_rules,
 )
+from chatcore.files import intake
 from chatcore.turns import client_tools
 
 # A message has a text, or a file.

@@ -12,10 +12,10 @@ from rest_framework.response import Response
 from chatcore.api import event_streams, idempotency
 from chatcore.api.errors import build_turn_problem
 from chatcore.api.serializers.turns import AnswerSerializer, StartedTurnSerializer
-from chatcore.databases.outages import find_outage
+from chatcore.base.databases.outages import find_outage
+from chatcore.base.rest.problems import Problem
+from chatcore.base.rest.routes import build_api_path
 from chatcore.models import Message, Turn
-from chatcore.rest.problems import Problem
-from chatcore.rest.routes import build_api_path
 from chatcore.turns import service, versions, waiting
 
 TURN_RESPONSES: dict[Any, Any] = {

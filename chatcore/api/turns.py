@@ -14,9 +14,9 @@ from chatcore.api.serializers.approvals import ApprovalsSerializer, ApprovalStat
 from chatcore.api.serializers.turns import CancelledSerializer
 from chatcore.api.turn_requests import PREFER_PARAMETER, ToolResultsSerializer
 from chatcore.api.turn_responses import TURN_RESPONSES, respond_with_turn
+from chatcore.base.rest import turn_rate
+from chatcore.base.rest.fields import StrictSerializer
 from chatcore.models import Turn
-from chatcore.rest import turn_rate
-from chatcore.rest.fields import StrictSerializer
 from chatcore.turns import approvals, client_tools, service, waiting
 
 

@@ -9,9 +9,9 @@ from rest_framework import exceptions
 from rest_framework.parsers import BaseParser, DataAndFiles
 from rest_framework.request import Request
 
+from chatcore.base.rest import limits
+from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
 from chatcore.files import intake
-from chatcore.rest import limits
-from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
 
 FORM_OVERHEAD_BYTES = 64 * limits.KB  # for the parts of a form besides its file
 MAX_FORM_BYTES = intake.MAX_BYTES + FORM_OVERHEAD_BYTES

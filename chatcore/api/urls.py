@@ -21,7 +21,7 @@ from chatcore.api import (
     versions,
 )
 from chatcore.api.projects import views as projects
-from chatcore.rest.routes import build_url_patterns, handle_unknown_path
+from chatcore.base.rest.routes import build_url_patterns, handle_unknown_path
 
 ROUTES = {
     "v1/sessions": sessions.SessionListView,

@@ -18,10 +18,10 @@ from chatcore.api.turn_requests import (
     build_idempotency_fields,
 )
 from chatcore.api.turn_responses import NEW_TURN_RESPONSES, respond_with_turn
+from chatcore.base.rest import turn_rate
+from chatcore.base.rest.fields import StrictSerializer
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.models import Message, Turn
-from chatcore.rest import turn_rate
-from chatcore.rest.fields import StrictSerializer
-from chatcore.rest.problems import InvalidFieldError
 from chatcore.turns import capacity, deletion, service, versions
 
 Role = Message.Role

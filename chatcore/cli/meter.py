@@ -6,7 +6,7 @@ from typing import Any
 from rich.bar import Bar
 from rich.table import Table
 
-from chatcore.sessions.token_estimate import format_tokens
+from chatcore.base.token_estimate import format_tokens
 
 COLORS = {"ok": "green", "warning": "yellow", "critical": "red"}
 LABELS = {

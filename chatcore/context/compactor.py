@@ -10,11 +10,11 @@ from typing import Protocol
 from django.conf import settings
 from django.utils.module_loading import import_string
 
+from chatcore.base.token_estimate import estimate_tokens
+from chatcore.base.truncation import cut_tool_result
 from chatcore.models import Session
 from chatcore.providers.base import ChatMessage, Request
 from chatcore.providers.errors import ContextOverflow
-from chatcore.sessions.token_estimate import estimate_tokens
-from chatcore.sessions.truncation import cut_tool_result
 from models_registry.models import AiModel
 
 

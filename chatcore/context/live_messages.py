@@ -12,18 +12,18 @@ from uuid import UUID
 from django.db.models import OuterRef, Q, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast
 
+from chatcore.base.token_estimate import estimate_tokens
 from chatcore.files import rendering
 from chatcore.models import ContextEdit, Message, Session
-from chatcore.providers import normal_form
-from chatcore.providers.base import ChatMessage, ToolCall
-from chatcore.sessions.token_estimate import estimate_tokens
-from chatcore.statements import (
+from chatcore.models.statements import (
     MESSAGE_COLUMNS,
     MessageRow,
     get_seq,
     load_context_row,
     load_live_rows,
 )
+from chatcore.providers import normal_form
+from chatcore.providers.base import ChatMessage, ToolCall
 
 # At most so many other messages are expected between a call and its results. Parallel calls and
 # answers of other turns may stand there, and a limit keeps the query small.

@@ -7,9 +7,9 @@ from uuid import UUID
 from django.db.models import Case, Count, Exists, F, FilteredRelation, OuterRef, Q, Sum, When
 from django.db.models.functions import Greatest, Length
 
+from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from chatcore.context.live_messages import SENDABLE
 from chatcore.models import Attachment, ContextEdit, Message, MessageQuerySet
-from chatcore.sessions.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 
 # A message in another form has the size of its replacement, and a hidden one has none.
 _SHOWN_TOKENS = Case(

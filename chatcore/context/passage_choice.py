@@ -5,13 +5,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from uuid import UUID
 
+from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from chatcore.context.compactor import RecallPlan
 from chatcore.context.excerpts import Excerpt, QuestionWords, cut_excerpt, split_sentences
 from chatcore.context.recalled import ENVELOPE, SEPARATOR, RecalledPassage, render_passage
 from chatcore.models import Message
 from chatcore.providers.base import ChatMessage, Request
 from chatcore.search.passages import Passage, find_passages
-from chatcore.sessions.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 
 MAX_CANDIDATES = 16  # passages that are looked at; no more would find room
 EXCERPT_CHARS = 160  # of one message: many short excerpts hold an answer more often than a few

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from chatcore.base.token_estimate import estimate_tokens
 from chatcore.context import summary_block
 from chatcore.providers.base import ChatMessage, Request
-from chatcore.sessions.token_estimate import estimate_tokens
 
 ENVELOPE = (
     "<recalled_passages>\n"

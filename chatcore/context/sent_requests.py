@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from chatcore.base.truncation import clean_text
 from chatcore.models import CHAT_COLUMNS, Message, SentRequest, SentText
 from chatcore.providers.base import ChatMessage, Request, Tool
-from chatcore.sessions.truncation import clean_text
 
 DIGEST_BYTES = 16
 # A message as a request shows it: the fields of `_show_message`.

@@ -8,13 +8,13 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
+from chatcore.base.threads import run_in_thread
 from chatcore.events.hub import event_hub
 from chatcore.events.listener import get_relay
 from chatcore.events.types import DELTA_EVENTS, DELTA_TYPES, DeltaType, Event, EventType, NewEvent
 from chatcore.extension import get_extensions
 from chatcore.models import SessionEvent
-from chatcore.statements import NewRows, reserve_numbers
-from chatcore.threads import run_in_thread
+from chatcore.models.statements import NewRows, reserve_numbers
 
 HEARTBEAT_SECONDS = 15.0
 EVENT_PAGE_SIZE = 500

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, Min, OuterRef, Q
 
-from chatcore.databases.clock import read_clock
+from chatcore.base.databases.clock import read_clock
 from chatcore.events.types import EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
 

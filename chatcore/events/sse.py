@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator
 from uuid import UUID
 
+from chatcore.base.threads import run_in_thread
 from chatcore.events.log import follow_events
 from chatcore.events.types import TURN_END_EVENTS, Event, EventType
 from chatcore.models import Turn
-from chatcore.threads import run_in_thread
 
 
 def format_frame(event: Event) -> bytes:

@@ -11,7 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
-from chatcore.slots import PersonLocks
+from chatcore.base.slots import PersonLocks
 
 SECONDS = 20.0
 READER_SLOTS = threading.BoundedSemaphore(2)

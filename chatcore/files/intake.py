@@ -12,13 +12,13 @@ from uuid import UUID, uuid4
 from django.db import close_old_connections, connection, transaction
 from django.utils import timezone
 
-from chatcore.databases.clock import read_clock
-from chatcore.databases.person_lock import lock_person
+from chatcore.base.databases.clock import read_clock
+from chatcore.base.databases.person_lock import lock_person
+from chatcore.base.token_estimate import estimate_tokens
 from chatcore.extension import exclude_kept
 from chatcore.files import images, office, output_store, pdf, photographs, text
 from chatcore.files.names import clean_file_name
 from chatcore.models import Attachment, Message, OutputFile, Session
-from chatcore.sessions.token_estimate import estimate_tokens
 
 MAX_BYTES = 10 * 1024 * 1024
 MAX_FILES = 20  # of one message

@@ -24,11 +24,11 @@ from django.core.files.storage import Storage, storages
 from django.db import DatabaseError
 from django.db.models import QuerySet, Sum
 
-from chatcore.databases.clock import read_clock
-from chatcore.databases.outages import StorageAway
+from chatcore.base.databases.clock import read_clock
+from chatcore.base.databases.outages import StorageAway
+from chatcore.base.threads import give_back_connection
 from chatcore.models import Attachment, Installation, OutputFile, ProjectFile
 from chatcore.sessions.upkeep import note_problem
-from chatcore.threads import give_back_connection
 
 logger = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
+from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE, estimate_tokens
 from chatcore.files import output_store
 from chatcore.models import Attachment
 from chatcore.providers.base import ChatMessage, File, Image, Request
-from chatcore.sessions.token_estimate import CHARS_PER_TOKEN_ESTIMATE, estimate_tokens
 
 FENCE = '<attached_file name="{name}">\n{text}\n</attached_file>'
 IMAGE_UNSUPPORTED_NOTE = '[The image "{name}" was attached; this model cannot see images.]'

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
-from chatcore.environment import read_text
+from chatcore.base.environment import read_text
 
 
 def build_folder_storage(folder: Path) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.db import migrations, models
 
-from chatcore.databases.indexes import AddIndexWithoutLock
+from chatcore.base.databases.indexes import AddIndexWithoutLock
 
 TITLES = "words_of_titles"
 

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import migrations, models
 
 import chatcore.models.project
-from chatcore.databases.indexes import AddIndexWithoutLock
+from chatcore.base.databases.indexes import AddIndexWithoutLock
 
 
 class Migration(migrations.Migration):

@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from chatcore.databases.columns import AddFieldWithoutCopy
+from chatcore.base.databases.columns import AddFieldWithoutCopy
 
 
 class Migration(migrations.Migration):

@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from chatcore.databases.moved_tables import drop_if_empty
+from chatcore.base.databases.moved_tables import drop_if_empty
 
 
 class Migration(migrations.Migration):

@@ -3,7 +3,7 @@
 import django.db.models.deletion
 from django.db import migrations, models
 
-from chatcore.databases.indexes import AddIndexWithoutLock
+from chatcore.base.databases.indexes import AddIndexWithoutLock
 
 
 class Migration(migrations.Migration):

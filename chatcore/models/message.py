@@ -7,16 +7,16 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from chatcore.models.session import Session
-from chatcore.models.turn import Turn
-from chatcore.sessions.token_estimate import estimate_tokens
-from chatcore.sessions.truncation import (
+from chatcore.base.token_estimate import estimate_tokens
+from chatcore.base.truncation import (
     TOOL_RESULT_MAX_CHARS,
     clean_json,
     clean_text,
     cut_tool_result,
     to_text,
 )
+from chatcore.models.session import Session
+from chatcore.models.turn import Turn
 
 # Lengths in characters. Models have been seen to write nonsense of any length for both.
 MAX_CALL_ID = 255

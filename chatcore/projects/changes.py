@@ -12,13 +12,13 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from chatcore.databases.person_lock import lock_person
+from chatcore.base.databases.person_lock import lock_person
+from chatcore.base.keeping import refuse_if_kept, refuse_lost_words
 from chatcore.files import intake, output_store
 from chatcore.files.intake import FileRejected
 from chatcore.models import Project, ProjectFile, Session
 from chatcore.projects.system_text import count_text_chars
 from chatcore.providers.base import File
-from chatcore.sessions.keeping import refuse_if_kept, refuse_lost_words
 
 MAX_PROJECTS = 200  # of a user
 MAX_RULES = 50

@@ -20,12 +20,12 @@ from django.db.models import QuerySet
 from django.db.models.functions import Left
 from django.utils import timezone
 
+from chatcore.base.slots import PersonLocks
+from chatcore.base.threads import give_back_connection
 from chatcore.models import ProjectFile
 from chatcore.search.matching import Matcher
 from chatcore.search.question import Question, read_question
 from chatcore.search.stems import fold_case
-from chatcore.slots import PersonLocks
-from chatcore.threads import give_back_connection
 
 PIECE_CHARS = 1_200  # a passage, at whose end a line or a sentence ends where that is possible
 MIN_PIECE_CHARS = 600

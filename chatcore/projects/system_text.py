@@ -11,10 +11,10 @@ from uuid import UUID
 
 from django.db.models import Case, Sum, TextField, Value, When
 
+from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from chatcore.files.rendering import NAME_ESCAPES, fence_text
 from chatcore.models import Project, ProjectFile, Session
 from chatcore.providers.base import File
-from chatcore.sessions.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 
 FILE_SHARE = 4  # all files together take at most this part of the context window
 UNKNOWN_WINDOW = 32_768  # tokens; what the share is of where nobody knows the window

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import httpx2
 
-from chatcore.net import certificates
+from chatcore.base.net import certificates
 from chatcore.providers.base import Connection
 from chatcore.providers.error_mapping import parse_retry_after
 

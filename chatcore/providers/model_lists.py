@@ -9,7 +9,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from chatcore.net.strangers import wait_for_stranger
+from chatcore.base.net.strangers import wait_for_stranger
 from chatcore.providers import client as provider_client
 from chatcore.providers.base import Connection
 from chatcore.providers.error_mapping import translate_errors

@@ -12,6 +12,8 @@ from typing import Any
 
 from django.utils.module_loading import import_string
 
+from chatcore.base.threads import run_in_thread
+from chatcore.base.traces import spans
 from chatcore.providers.adaptation import stream_adapted
 from chatcore.providers.base import (
     Capabilities,
@@ -21,9 +23,7 @@ from chatcore.providers.base import (
     StreamPart,
 )
 from chatcore.providers.errors import ProviderAuth
-from chatcore.threads import run_in_thread
-from chatcore.traces import spans
-from chatcore.traces.calls import trace_call
+from chatcore.providers.traces import trace_call
 from models_registry.keys import UnreadableKey
 from models_registry.models import AiModel, Provider
 

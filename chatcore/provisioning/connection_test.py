@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chatcore.net.strangers import wait_for_stranger
+from chatcore.base.net.strangers import wait_for_stranger
 from chatcore.providers import model_lists
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Request

@@ -6,13 +6,13 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from chatcore.models.statements import adapt_uuid
 from chatcore.search.matching import PASSAGE_CHARS
 from chatcore.search.question import read_question
 from chatcore.search.ranking import rank_messages
 from chatcore.search.rows import TextRow, load_neighbours
 from chatcore.search.scope import Scope, find_newest_id
 from chatcore.search.snippets import cut_passage
-from chatcore.statements import adapt_uuid
 
 
 @dataclass(frozen=True, kw_only=True)

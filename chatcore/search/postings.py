@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from django.db import connection
 
+from chatcore.models.statements import fetch_rows
 from chatcore.search.scope import Scope
 from chatcore.search.stems import stem_german
 from chatcore.search.tables import FILE_TABLE, STEM_TABLE, TABLE
-from chatcore.statements import fetch_rows
 
 MAX_POSTINGS = 1_000  # of one term in a session
 MAX_OWNER_POSTINGS = 500  # of one term in all sessions of a user, which takes longer

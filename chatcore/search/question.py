@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
+from chatcore.base.truncation import clean_text
 from chatcore.search.answer_kinds import find_answer_pattern
 from chatcore.search.periods import Period, find_periods
 from chatcore.search.stems import fold_case, list_stems
 from chatcore.search.stop_words import STOP_WORDS
-from chatcore.sessions.truncation import clean_text
 
 MAX_QUESTION_CHARS = 2_000
 MAX_TERMS = 32

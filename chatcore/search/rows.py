@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from chatcore.models.statements import fetch_rows, to_uuid
 from chatcore.search.scope import Scope
 from chatcore.search.tables import MAX_FILE_CHARS
-from chatcore.statements import fetch_rows, to_uuid
 
 SEARCH_TOOL_NAME = "search_history"  # not searched: its results repeat other messages
 MAX_TEXT_CHARS = 300_000  # of a message

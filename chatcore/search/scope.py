@@ -7,8 +7,8 @@ from uuid import UUID
 
 from django.db import connection
 
+from chatcore.models.statements import adapt_uuid, fetch_rows, to_uuid
 from chatcore.search.tables import mark_owner, mark_session
-from chatcore.statements import adapt_uuid, fetch_rows, to_uuid
 
 MAX_MARKS = 100  # sessions of a user that are looked for by their terms; more take longer than rows
 

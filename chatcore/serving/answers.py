@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from chatcore.rest.problems import Problem, build_outage_problem
-from chatcore.rest.refusals import build_refusal
+from chatcore.base.rest.problems import Problem, build_outage_problem
+from chatcore.base.rest.refusals import build_refusal
 from chatcore.serving.request_bodies import admit_body
 
 Scope = dict[str, Any]

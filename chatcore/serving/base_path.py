@@ -4,7 +4,7 @@ Requests come with the path (`chatcore/serving/path_prefix.py` takes it off), so
 setting alone that says what it is, and no header.
 """
 
-from chatcore.environment import read_base_path
+from chatcore.base.environment import read_base_path
 
 __all__ = [
     "BASE_PATH",

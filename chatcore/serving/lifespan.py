@@ -9,16 +9,16 @@ from typing import Any
 
 from django.db import DatabaseError, connection
 
-from chatcore.databases.erasure import ErasureChore
+from chatcore.base.metrics import counts
+from chatcore.base.threads import run_in_thread
 from chatcore.events import retention
 from chatcore.extension import get_extensions
 from chatcore.files import intake, output_store
-from chatcore.metrics import counts
 from chatcore.providers import registry as provider_registry
+from chatcore.search.erasure import ErasureChore
 from chatcore.sessions import discarding
 from chatcore.sessions.retention import delete_unused_sessions
 from chatcore.sessions.upkeep import run_if_clock_is_right
-from chatcore.threads import run_in_thread
 from chatcore.turns import recovery
 from chatcore.turns.runner import turn_runner
 from models_registry.models import Provider

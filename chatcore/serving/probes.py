@@ -115,7 +115,7 @@ def _check_migrations() -> bool:
 
 def _check_cache() -> bool:
     cache.set("readyz", "ok", 10)
-    # A cache in Redis goes on in memory while Redis is away (chatcore/caches.py).
+    # A cache in Redis goes on in memory while Redis is away (chatcore/base/caches.py).
     return cache.get("readyz") == "ok" and not getattr(cache, "is_away", False)
 
 

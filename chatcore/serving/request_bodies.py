@@ -8,11 +8,11 @@ from typing import IO, Any
 from django.conf import settings
 
 from chatcore.api.uploads import MAX_FORM_BYTES, TOO_LARGE_DETAIL
-from chatcore.rest import limits
-from chatcore.rest.auth import build_sender_problem, find_sender
-from chatcore.rest.problems import Problem, TooLargeProblem
-from chatcore.rest.refusals import is_api_path
-from chatcore.threads import run_in_thread
+from chatcore.base.rest import limits
+from chatcore.base.rest.auth import build_sender_problem, find_sender
+from chatcore.base.rest.problems import Problem, TooLargeProblem
+from chatcore.base.rest.refusals import is_api_path
+from chatcore.base.threads import run_in_thread
 
 Scope = dict[str, Any]
 Message = dict[str, Any]

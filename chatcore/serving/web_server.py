@@ -33,7 +33,7 @@ def serve_socket(server_socket: socket.socket, *, ready: int | None = None) -> N
     import uvicorn
     from django.conf import settings
 
-    from chatcore.environment import read_list
+    from chatcore.base.environment import read_list
     from chatcore.serving.draining import DrainingServer
 
     config = uvicorn.Config(

@@ -7,10 +7,10 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
+from chatcore.base.keeping import refuse_lost_words
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, SessionUpdatedPayload, UpdatedMessagePayload
 from chatcore.models import Message, Session
-from chatcore.sessions.keeping import refuse_lost_words
 
 # What requests send besides the messages. A provider's count from before a change of it says
 # nothing about the next request.

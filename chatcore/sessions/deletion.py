@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from chatcore.databases.clock import read_clock
+from chatcore.base.databases.clock import read_clock
 from chatcore.models import Message, Session, Turn
 from chatcore.sessions.discarding import purge_session
 from chatcore.turns import leases

@@ -11,9 +11,12 @@ from django.db.models.expressions import Combinable
 from django.db.models.fields.reverse_related import ForeignObjectRel
 from django.db.models.functions import Length
 
-from chatcore.databases.clock import read_clock
-from chatcore.databases.outages import StorageAway
-from chatcore.databases.short_transactions import ShortTransactions, weigh_row
+from chatcore.base.databases.clock import read_clock
+from chatcore.base.databases.outages import StorageAway
+from chatcore.base.databases.short_transactions import ShortTransactions, weigh_row
+from chatcore.base.keeping import is_session_kept
+from chatcore.base.row_by_row import try_each
+from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from chatcore.extension import exclude_kept
 from chatcore.files import output_store
 from chatcore.models import (
@@ -28,9 +31,6 @@ from chatcore.models import (
     SessionEvent,
     Turn,
 )
-from chatcore.row_by_row import try_each
-from chatcore.sessions.keeping import is_session_kept
-from chatcore.sessions.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 
 PAGE_SIZE = 1000  # rows whose keys are read at a time
 # The tables that may have many rows of one session, in the order in which they are emptied, each

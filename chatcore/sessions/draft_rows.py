@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from chatcore.base.databases.short_transactions import weigh_row
 from chatcore.context.revisions import MessageEdit
-from chatcore.databases.short_transactions import weigh_row
 from chatcore.files import output_store
 from chatcore.models import Attachment, ContextEdit, Message
 from chatcore.sessions.drafts import SessionDraft

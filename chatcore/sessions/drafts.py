@@ -6,8 +6,8 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
-from chatcore.databases.clock import read_clock
-from chatcore.databases.short_transactions import ShortTransactions
+from chatcore.base.databases.clock import read_clock
+from chatcore.base.databases.short_transactions import ShortTransactions
 from chatcore.models import Session
 from chatcore.sessions.discarding import purge_session
 

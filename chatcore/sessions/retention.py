@@ -7,10 +7,10 @@ from uuid import UUID
 from django.apps import apps
 from django.conf import settings
 
-from chatcore.databases.clock import read_clock
+from chatcore.base.databases.clock import read_clock
+from chatcore.base.row_by_row import try_each
 from chatcore.extension import exclude_kept, get_extensions
 from chatcore.models import Installation, Session, SessionQuerySet
-from chatcore.row_by_row import try_each
 from chatcore.sessions.deletion import NO_GRACE, delete_session
 from chatcore.sessions.upkeep import note_problem
 

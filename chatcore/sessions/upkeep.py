@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from django.utils import timezone
 
-from chatcore.databases.clock import read_clock
+from chatcore.base.databases.clock import read_clock
 from chatcore.models import Installation
 
 logger = logging.getLogger(__name__)

@@ -21,9 +21,9 @@ from django.db.models import Model, Q, QuerySet
 from knox.models import AuthToken
 
 from chatcore.accounts import audit
-from chatcore.databases.erasure import ErasureChore
 from chatcore.extension import list_keepers
 from chatcore.models import Session
+from chatcore.search.erasure import ErasureChore
 from chatcore.sessions.deletion import delete_session
 from chatcore.sessions.discarding import purge_session
 from chatcore.transfer.user_export import BATCH_SIZE, list_owned_tables

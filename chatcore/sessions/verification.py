@@ -8,13 +8,13 @@ from uuid import UUID
 from django.db.models import Max, Min
 from django.db.models.functions import Coalesce, Length
 
+from chatcore.base.databases.clock import read_clock
+from chatcore.base.databases.snapshots import open_snapshot
+from chatcore.base.truncation import TOOL_RESULT_MAX_CHARS, cut_tool_result
 from chatcore.context import invariants
-from chatcore.databases.clock import read_clock
-from chatcore.databases.snapshots import open_snapshot
 from chatcore.files import output_store
 from chatcore.models import ContextRevision, Message, Session, Turn
 from chatcore.sessions.changes import count_current_messages
-from chatcore.sessions.truncation import TOOL_RESULT_MAX_CHARS, cut_tool_result
 from chatcore.transfer.sections import load_sections
 from chatcore.turns import client_tools
 

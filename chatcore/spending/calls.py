@@ -14,13 +14,13 @@ from uuid import UUID
 from django.db import DatabaseError, models, transaction
 from django.utils import timezone
 
+from chatcore.base.metrics import counts
+from chatcore.base.rest.commits import NOTHING_STORED
 from chatcore.context.compactor import get_compactor
 from chatcore.extension import Refusal, get_extensions
-from chatcore.metrics import counts
 from chatcore.models import Turn
 from chatcore.providers.base import Request, StreamEnd, StreamPart, Usage
 from chatcore.providers.errors import ProviderError, ProviderTimeout
-from chatcore.rest.commits import NOTHING_STORED
 from models_registry.models import AiModel
 from models_registry.prices import Prices, TokenUse, find_prices
 

@@ -12,9 +12,9 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 
+from chatcore.base.token_estimate import format_tokens
 from chatcore.extension import Place, build_page_parts
 from chatcore.providers.registry import choose_effort, get_capabilities
-from chatcore.sessions.token_estimate import format_tokens
 from chatcore.web.advice import choose_advice
 from models_registry.models import AiModel
 

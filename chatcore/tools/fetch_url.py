@@ -5,8 +5,8 @@ import time
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from chatcore.net import outbound
-from chatcore.net.strangers import wait_for_stranger
+from chatcore.base.net import outbound
+from chatcore.base.net.strangers import wait_for_stranger
 from chatcore.tools import page_text
 from chatcore.tools.base import BuiltInTool, ToolError
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from django.db import DatabaseError
 
+from chatcore.base.databases.outages import StorageAway
+from chatcore.base.token_estimate import estimate_tokens
+from chatcore.base.truncation import clean_text, cut_tool_result
 from chatcore.context.compactor import get_compactor
-from chatcore.databases.outages import StorageAway
 from chatcore.files import output_store
 from chatcore.files.output_store import StoredObject, StoreFull
 from chatcore.models import Attachment, Message, Session
-from chatcore.sessions.token_estimate import estimate_tokens
-from chatcore.sessions.truncation import clean_text, cut_tool_result
 from chatcore.tools import read_tool_output
 
 logger = logging.getLogger(__name__)

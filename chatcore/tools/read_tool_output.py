@@ -4,7 +4,7 @@ import re
 from typing import Any
 from uuid import UUID
 
-from chatcore.databases.outages import StorageAway
+from chatcore.base.databases.outages import StorageAway
 from chatcore.files import output_store
 from chatcore.files.output_store import OutputLost
 from chatcore.models import Attachment

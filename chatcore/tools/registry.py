@@ -5,10 +5,12 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
-from chatcore.databases.literals import Literal
+from chatcore.base.databases.literals import Literal
+from chatcore.base.traces import spans
 from chatcore.models import Session, Turn
 from chatcore.projects.system_text import has_left_out
 from chatcore.providers.base import Tool, ToolCall
+from chatcore.providers.traces import trace_tool
 from chatcore.rights import EVERYTHING, AllowedNames, Kind, list_allowed, list_allowed_in
 from chatcore.tools import (
     calculate,
@@ -23,8 +25,6 @@ from chatcore.tools.base import BuiltInTool, ToolError, render_value
 from chatcore.tools.mcp import catalog as mcp_catalog
 from chatcore.tools.mcp import connection as mcp_connection
 from chatcore.tools.mcp.catalog import McpTool
-from chatcore.traces import spans
-from chatcore.traces.calls import trace_tool
 
 log = logging.getLogger(__name__)
 

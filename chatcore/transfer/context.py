@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from chatcore.base.truncation import clean_json, clean_text
 from chatcore.context import revisions
 from chatcore.context.compactor import get_compactor
 from chatcore.context.summary_block import PLACES, TEXT_KEYS
 from chatcore.models import ContextEdit, ContextRevision, Message, Session
-from chatcore.sessions.truncation import clean_json, clean_text
 from chatcore.transfer.reader import InvalidImport, is_number, read_column_values, read_section
 
 

@@ -10,8 +10,9 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+from chatcore.base.databases.short_transactions import weigh_row
+from chatcore.base.truncation import clean_json
 from chatcore.context import revisions
-from chatcore.databases.short_transactions import weigh_row
 from chatcore.models import Attachment, ContextRevision, Message, OutputFile, Session, Turn
 from chatcore.providers import params as provider_params
 from chatcore.rights import select_models
@@ -26,7 +27,6 @@ from chatcore.sessions.draft_rows import (
     weigh_message,
 )
 from chatcore.sessions.drafts import SessionDraft
-from chatcore.sessions.truncation import clean_json
 from chatcore.tools.output import ToolOutput
 from chatcore.transfer import context, links
 from chatcore.transfer.exporter import FORMAT, IGNORED_FIELDS, RECORD_FIELDS, SETTING_FIELDS

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
+from chatcore.base.token_estimate import estimate_tokens
+from chatcore.base.truncation import clean_text
 from chatcore.files import intake, names, output_store
 from chatcore.models import Attachment, Message
-from chatcore.sessions.token_estimate import estimate_tokens
-from chatcore.sessions.truncation import clean_text
 from chatcore.transfer.reader import InvalidImport, is_number
 
 _BRANCH_AFTER_RULE = "It must be the number of an earlier message, or 0."

@@ -8,8 +8,8 @@ from typing import Any, TypeGuard, TypeVar
 from django.core.exceptions import ValidationError
 from django.db.models import Field, Model
 
+from chatcore.base.truncation import clean_json, clean_text
 from chatcore.models import Message
-from chatcore.sessions.truncation import clean_json, clean_text
 
 # The limit for texts of people and models, in UTF-8. Tool results are cut when they are stored.
 MAX_MESSAGE_BYTES = 256 * 1024

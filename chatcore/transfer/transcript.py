@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from django.utils import timezone, translation
 
+from chatcore.base.threads import run_in_thread
+from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from chatcore.models import Attachment, Message, MessageQuerySet, Session
-from chatcore.sessions.token_estimate import CHARS_PER_TOKEN_ESTIMATE
-from chatcore.threads import run_in_thread
 
 # What is in memory at once: so many messages, and about so many characters of them.
 PART_MESSAGES = 100

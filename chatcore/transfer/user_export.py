@@ -15,9 +15,9 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model
 from django.db.models.fields.reverse_related import ForeignObjectRel
 
+from chatcore.base.threads import run_in_thread
 from chatcore.models import Project, Session
 from chatcore.projects.export import export_project
-from chatcore.threads import run_in_thread
 from chatcore.transfer import exporter
 
 PROFILE_FIELDS = ("username", "email", "first_name", "last_name", "date_joined", "last_login")

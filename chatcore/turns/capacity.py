@@ -11,10 +11,10 @@ from typing import Any
 
 from django.conf import settings
 
-from chatcore.databases.literals import Literal
-from chatcore.metrics import counts
+from chatcore.base.databases.literals import Literal
+from chatcore.base.metrics import counts
+from chatcore.base.slots import ProcessFull, Slot, Slots, UserFull
 from chatcore.models import Session, Turn
-from chatcore.slots import ProcessFull, Slot, Slots, UserFull
 from chatcore.spending.calls import check_call
 from chatcore.turns.runner import turn_runner
 

@@ -5,11 +5,11 @@ from collections.abc import Collection, Sequence
 from django.db import transaction
 from django.db.models import Q
 
+from chatcore.base.keeping import refuse_if_kept
 from chatcore.context import revisions, sent_requests
 from chatcore.events.types import EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.sessions.changes import record_history_change
-from chatcore.sessions.keeping import refuse_if_kept
 from chatcore.sessions.written_titles import is_title_made_of
 from chatcore.signals import messages_deleted
 from chatcore.turns import recall, service

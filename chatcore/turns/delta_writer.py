@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from django.db import OperationalError, close_old_connections, connections, transaction
 
-from chatcore.databases.outages import DATABASE_LOCKED, find_outage
+from chatcore.base.databases.outages import DATABASE_LOCKED, find_outage
+from chatcore.base.threads import use_own_connection
 from chatcore.events import log as event_log
 from chatcore.models import Message, Turn
-from chatcore.statements import NewRows, reserve_numbers
-from chatcore.threads import use_own_connection
+from chatcore.models.statements import NewRows, reserve_numbers
 from chatcore.turns.leases import TurnLost, lock_free_turns
 
 if TYPE_CHECKING:

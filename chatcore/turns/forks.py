@@ -10,13 +10,13 @@ from django.db.models import Max, OuterRef, QuerySet, Subquery, Value
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from chatcore.base.databases.short_transactions import weigh_row
+from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from chatcore.context import revisions
-from chatcore.databases.short_transactions import weigh_row
 from chatcore.models import Attachment, ContextRevision, Message, OutputFile, Session
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.draft_rows import FIRST_VERSION, store_edits
 from chatcore.sessions.drafts import SessionDraft
-from chatcore.sessions.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from chatcore.signals import session_forked
 from chatcore.turns.versions import MessageSuperseded
 

@@ -14,10 +14,12 @@ from django.conf import settings
 from django.db import transaction
 from structlog.contextvars import bind_contextvars
 
+from chatcore.base.metrics import counts
+from chatcore.base.threads import PREPARATION, TOOLS, keep_trying, run_until_stored
+from chatcore.base.traces import spans
 from chatcore.context.compactor import FittedRequest
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType
-from chatcore.metrics import counts
 from chatcore.models import Message, Session, Turn
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import Connection, Request, StreamEnd, ToolCall
@@ -39,14 +41,12 @@ from chatcore.spending.calls import (
     expect_use,
     reserve_call,
 )
-from chatcore.threads import PREPARATION, TOOLS, keep_trying, run_until_stored
 from chatcore.tools import output as tool_output
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp import catalog as mcp_catalog
 from chatcore.tools.mcp import turn_servers
 from chatcore.tools.output import ToolOutput
 from chatcore.tools.registry import ToolOutcome
-from chatcore.traces import spans
 from chatcore.turns import abilities, approvals, client_tools, lifecycle, refused_messages, waiting
 from chatcore.turns.approvals import REFUSAL
 from chatcore.turns.leases import TurnCancelled, TurnLost, get_turn_watcher, lock_running_turn

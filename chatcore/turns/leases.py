@@ -13,10 +13,10 @@ from weakref import WeakKeyDictionary
 from django.db import Error as DatabaseProblem
 from django.db.models import Q, QuerySet
 
-from chatcore.databases.clock import read_clock
-from chatcore.databases.literals import Literal
+from chatcore.base.databases.clock import read_clock
+from chatcore.base.databases.literals import Literal
+from chatcore.base.threads import LEASES
 from chatcore.models import Session, Turn
-from chatcore.threads import LEASES
 
 logger = logging.getLogger(__name__)
 

@@ -10,13 +10,13 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from chatcore.databases.outages import find_outage
+from chatcore.base.databases.outages import find_outage
+from chatcore.base.metrics import counts
+from chatcore.base.traces import spans
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, NewEvent, TurnEndPayload, TurnEndType
-from chatcore.metrics import counts
 from chatcore.models import Turn
 from chatcore.tools.mcp import turn_servers
-from chatcore.traces import spans
 from chatcore.turns.leases import LockedTurn, TurnLost, lock_running_turn
 from chatcore.turns.recorder import AnswerRecorder
 

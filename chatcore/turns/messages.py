@@ -14,7 +14,7 @@ from chatcore.events.types import (
     UsagePayload,
 )
 from chatcore.models import Message, Session, Turn
-from chatcore.statements import NewRows, reserve_numbers
+from chatcore.models.statements import NewRows, reserve_numbers
 
 # Builds an event of a message that was just stored, and so has its primary key and number.
 EventBuilder = Callable[[Message], NewEvent]

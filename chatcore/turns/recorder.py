@@ -11,6 +11,8 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from chatcore.base.threads import give_back_connection, run_until_stored
+from chatcore.base.truncation import clean_text
 from chatcore.context import sent_requests
 from chatcore.context.sent_requests import DescribedRequest
 from chatcore.events import log as event_log
@@ -25,9 +27,7 @@ from chatcore.events.types import (
 from chatcore.models import Message, Turn
 from chatcore.providers import overflow
 from chatcore.providers.base import ReasoningDelta, Request, StreamEnd, TextDelta, Usage
-from chatcore.sessions.truncation import clean_text
 from chatcore.spending.calls import Reservation, settle_call
-from chatcore.threads import give_back_connection, run_until_stored
 from chatcore.turns.delta_writer import delta_writer
 from chatcore.turns.leases import LockedTurn, TurnLost, lock_running_turn
 from chatcore.turns.messages import (

@@ -9,13 +9,13 @@ from django.db import Error as DatabaseProblem
 from django.db import transaction
 from django.db.models import Max
 
-from chatcore.databases.clock import read_clock
-from chatcore.databases.outages import find_outage
+from chatcore.base.databases.clock import read_clock
+from chatcore.base.databases.outages import find_outage
+from chatcore.base.row_by_row import try_each
+from chatcore.base.threads import RECOVERY
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType
 from chatcore.models import Message, Session, Turn
-from chatcore.row_by_row import try_each
-from chatcore.threads import RECOVERY
 from chatcore.turns.leases import query_dead_turns, renew_leases
 from chatcore.turns.lifecycle import build_stopped_problem, end_turn
 from chatcore.turns.messages import build_completed_payload

@@ -11,8 +11,8 @@ from django.views import View
 from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 
+from chatcore.base.keeping import Kept
 from chatcore.sessions.changes import record_session_change
-from chatcore.sessions.keeping import Kept
 from chatcore.web.chat import get_own_chat
 from chatcore.web.forms import RenameForm, SwitchForm
 

@@ -11,13 +11,13 @@ from django.utils.translation import check_for_language
 from django.utils.translation import gettext_lazy as _
 
 from chatcore.accounts.tokens import MAX_NAME_CHARS
+from chatcore.base.rest.auth import PREFIXES
+from chatcore.base.truncation import clean_text
+from chatcore.base.visible_text import is_visible
 from chatcore.models import McpServer, Session
 from chatcore.models.mcp_server import MAX_NAME_CHARS as MAX_SERVER_NAME_CHARS
 from chatcore.models.mcp_server import MAX_SERVERS, NAME_PATTERN
 from chatcore.provisioning.documents import PERSON, apply_document
-from chatcore.rest.auth import PREFIXES
-from chatcore.sessions.truncation import clean_text
-from chatcore.sessions.visible_text import is_visible
 from chatcore.tools.mcp.server_form import ServerForm
 from models_registry.models import AiModel, Provider
 

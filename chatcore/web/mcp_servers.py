@@ -15,11 +15,11 @@ from django.shortcuts import get_object_or_404, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from chatcore.databases.person_lock import lock_person
+from chatcore.base.databases.person_lock import lock_person
+from chatcore.base.rest import turn_rate
+from chatcore.base.rest.problems import Problem, build_headers
 from chatcore.models import McpServer
 from chatcore.models.mcp_server import McpServerQuerySet
-from chatcore.rest import turn_rate
-from chatcore.rest.problems import Problem, build_headers
 from chatcore.tools.mcp.refresh import refresh_server
 from chatcore.web.forms import OwnServerForm
 

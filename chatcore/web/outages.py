@@ -9,9 +9,9 @@ from django.http import HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.utils.translation import gettext
 
-from chatcore.rest.commits import watch_commits
-from chatcore.rest.problems import Problem, build_headers, build_outage_problem
-from chatcore.rest.refusals import build_refusal, is_api_path
+from chatcore.base.rest.commits import watch_commits
+from chatcore.base.rest.problems import Problem, build_headers, build_outage_problem
+from chatcore.base.rest.refusals import build_refusal, is_api_path
 
 
 class OutageResponses:

@@ -8,15 +8,15 @@ from django.template.loader import render_to_string
 from django.utils.translation import gettext
 from django.views.defaults import bad_request
 
-from chatcore.rest.origins import (
+from chatcore.base.rest.origins import (
     describe_host,
     describe_origin,
     find_host,
     find_origin,
     is_about_origin,
 )
-from chatcore.rest.problems import TOO_LARGE_ERRORS, Problem
-from chatcore.rest.refusals import build_refusal, is_api_path
+from chatcore.base.rest.problems import TOO_LARGE_ERRORS, Problem
+from chatcore.base.rest.refusals import build_refusal, is_api_path
 
 logger = logging.getLogger(__name__)
 

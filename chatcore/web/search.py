@@ -10,9 +10,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from chatcore.base.truncation import clean_text
 from chatcore.models import Session
 from chatcore.search import query as search_query
-from chatcore.sessions.truncation import clean_text
 from chatcore.web.chat import get_own_chat, use_local_time
 
 MAX_TITLES = 6

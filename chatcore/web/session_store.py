@@ -3,7 +3,7 @@
 from django.contrib.sessions.backends.base import UpdateError
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
 
-from chatcore.databases.outages import find_outage
+from chatcore.base.databases.outages import find_outage
 
 
 class SessionStore(DatabaseSessionStore):

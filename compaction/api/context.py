@@ -8,7 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatcore.rest import conditions
+from chatcore.base.rest import conditions
 from compaction.api.session_scope import SessionScopedView, load_owned_context
 from compaction.sizing import usage
 

@@ -9,9 +9,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chatcore.base.rest import conditions
+from chatcore.base.rest.problems import Problem
 from chatcore.context.history import load_history
-from chatcore.rest import conditions
-from chatcore.rest.problems import Problem
 from compaction.api.session_scope import SessionScopedView, get_owned_session_id
 from compaction.runs import history
 from compaction.sessions.facts import load_session_facts

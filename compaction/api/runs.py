@@ -12,14 +12,14 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatcore.rest import conditions
-from chatcore.rest.fields import (
+from chatcore.base.rest import conditions
+from chatcore.base.rest.fields import (
     StrictBooleanField,
     StrictIntegerField,
     StrictSerializer,
     StrictTextField,
 )
-from chatcore.rest.problems import InvalidFieldError, Problem
+from chatcore.base.rest.problems import InvalidFieldError, Problem
 from chatcore.rights import select_policies
 from compaction import policies
 from compaction.api.session_scope import SessionScopedView, get_owned_session_id

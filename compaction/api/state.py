@@ -10,9 +10,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatcore.rest import conditions
-from chatcore.rest.fields import StrictSerializer, StrictTextField
-from chatcore.rest.problems import InvalidFieldError
+from chatcore.base.rest import conditions
+from chatcore.base.rest.fields import StrictSerializer, StrictTextField
+from chatcore.base.rest.problems import InvalidFieldError
 from compaction.api.session_scope import (
     SessionScopedView,
     get_owned_session_id,

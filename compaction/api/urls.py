@@ -1,6 +1,6 @@
 """The routes of compaction's REST API, each with and without a slash at its end."""
 
-from chatcore.rest.routes import build_url_patterns
+from chatcore.base.rest.routes import build_url_patterns
 from compaction.api import calls, context, history, policies, runs, state
 
 urlpatterns = build_url_patterns(

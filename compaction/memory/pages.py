@@ -14,10 +14,10 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
+from chatcore.base.keeping import Kept, refuse_lost_text
+from chatcore.base.truncation import clean_text
 from chatcore.extension import Place
 from chatcore.models import Session
-from chatcore.sessions.keeping import Kept, refuse_lost_text
-from chatcore.sessions.truncation import clean_text
 from chatcore.web.chat import get_own_chat
 from compaction import policies
 from compaction.memory.core.ledger.lines import LINE_CHARS

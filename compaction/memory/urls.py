@@ -2,7 +2,7 @@
 
 from django.urls import include, path
 
-from chatcore.rest.routes import build_url_patterns
+from chatcore.base.rest.routes import build_url_patterns
 from compaction.memory import pages
 from compaction.memory.api import ledger, missing, rules
 

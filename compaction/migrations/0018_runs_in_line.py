@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-from chatcore.databases.indexes import AddIndexWithoutLock
+from chatcore.base.databases.indexes import AddIndexWithoutLock
 
 
 class Migration(migrations.Migration):

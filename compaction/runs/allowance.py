@@ -24,7 +24,7 @@ def use_allowance(session_id: UUID, *, user_pk: object = None) -> None:
     owner_pk = owners.first()
     check_call(owner_pk)
     # Imported here: a worker counts none, and need not load what REST needs.
-    from chatcore.rest.turn_rate import count_compaction
+    from chatcore.base.rest.turn_rate import count_compaction
 
     counted_pk = user_pk or owner_pk
     wait_seconds = None if counted_pk is None else count_compaction(counted_pk)

@@ -17,7 +17,7 @@ from django.db import close_old_connections, connection, transaction
 from django.db.models import Case, F, IntegerField, Min, OuterRef, Q, QuerySet, Subquery, When
 from django.db.models.functions import Coalesce, Now
 
-from chatcore.threads import repeat_beside
+from chatcore.base.threads import repeat_beside
 from compaction import policies
 from compaction.core.groups.conduct import FlowKnobs
 from compaction.core.knobs import PolicyError

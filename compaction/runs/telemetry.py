@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from chatcore.metrics import counts
-from chatcore.traces import spans
+from chatcore.base.metrics import counts
+from chatcore.base.traces import spans
 from compaction.models import CompactionRun
 
 

@@ -2,7 +2,8 @@
 
 Every check needs all of it. The ORM has no join between rows of which each may be missing: it takes
 three statements and 1.3 ms of processor time instead of one and 0.1. So that one is by hand, and
-stands here because chatcore, which has the others (chatcore/statements.py), knows no table of ours.
+stands here because chatcore, which has the others (chatcore/models/statements.py), knows no table
+of ours.
 """
 
 from dataclasses import dataclass

@@ -4,7 +4,7 @@ import logging
 
 from django.db import DatabaseError
 
-from chatcore.metrics import counts
+from chatcore.base.metrics import counts
 from compaction.core.stages.base import SummaryFailed
 from compaction.models import CompactionRun, ModelCall
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from chatcore.statements import fetch_rows
+from chatcore.models.statements import fetch_rows
 from measure.rehearsal.texts import TEXTS, build_texts
 
 KEY_STEP = 1_000_000  # between the keys of a copy's rows and those of the next one

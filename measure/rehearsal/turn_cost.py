@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from django.db import DatabaseError, connection, transaction
 
-from chatcore.statements import fetch_rows
+from chatcore.models.statements import fetch_rows
 
 T = TypeVar("T")
 SETTLING_SECONDS = 2  # until the server's statistics have what was done

@@ -10,8 +10,8 @@ from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from rest_framework.test import APIClient
 
+from chatcore.base.rest.commits import NOTHING_STORED, PARTLY_STORED, UNKNOWN_STORED
 from chatcore.models import Session
-from chatcore.rest.commits import NOTHING_STORED, PARTLY_STORED, UNKNOWN_STORED
 from tests.support.crash_points import build_lost_connection
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres]

@@ -14,9 +14,9 @@ from django.db import connections
 from knox.models import AuthToken
 from rest_framework.test import APIClient
 
+from chatcore.base.rest import turn_rate
+from chatcore.base.rest.problems import Problem
 from chatcore.models import Message, Session
-from chatcore.rest import turn_rate
-from chatcore.rest.problems import Problem
 from models_registry.models import AiModel
 from tests.conftest import Live
 from tests.support.anthropic_client import speak_anthropic

@@ -9,8 +9,8 @@ from django.test import Client
 from knox.models import AuthToken
 from rest_framework.test import APIClient
 
+from chatcore.base.rest.commits import NOTHING_STORED, PARTLY_STORED
 from chatcore.models import Message, Session
-from chatcore.rest.commits import NOTHING_STORED, PARTLY_STORED
 from tests.support.openai_client import HELLO, MODEL
 from tests.support.outages import fill_sqlite, lock_sqlite
 

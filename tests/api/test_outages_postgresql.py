@@ -10,8 +10,8 @@ from django.test import Client
 from knox.models import AuthToken
 from rest_framework.test import APIClient
 
+from chatcore.base.rest.commits import NOTHING_STORED, UNKNOWN_STORED
 from chatcore.models import Message, Session
-from chatcore.rest.commits import NOTHING_STORED, UNKNOWN_STORED
 from tests.support.outages import create_postgresql_database, reach_through_proxy
 from tests.support.tcp_proxy import TcpProxy
 

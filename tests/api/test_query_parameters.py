@@ -10,8 +10,8 @@ from django.test import Client
 from rest_framework.request import Request
 from rest_framework.test import APIClient, APIRequestFactory
 
+from chatcore.base.rest import query_params
 from chatcore.models import Session
-from chatcore.rest import query_params
 from tests.support.route_matrix import MATRIX
 
 pytestmark = pytest.mark.django_db

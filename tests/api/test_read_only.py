@@ -3,8 +3,8 @@
 import pytest
 from rest_framework.test import APIClient
 
+from chatcore.base.rest.commits import NOTHING_STORED
 from chatcore.models import Message, Session
-from chatcore.rest.commits import NOTHING_STORED
 from tests.support.outages import forbid_writing
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 from openai import OpenAI
 
-from chatcore import environment
+from chatcore.base import environment
 from tests.support.openai_client import HELLO, MODEL, client
 
 __all__ = ["client"]

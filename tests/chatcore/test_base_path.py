@@ -7,7 +7,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.test.utils import override_script_prefix
 
-from chatcore.environment import read_base_path
+from chatcore.base.environment import read_base_path
 from chatcore.serving.path_prefix import restore_path, serve_below
 
 NAME = "CHATCORE_BASE_PATH"

@@ -14,9 +14,9 @@ from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from rest_framework.test import APIClient
 
+from chatcore.base.net import strangers
+from chatcore.base.threads import ThreadPool
 from chatcore.models import McpServer, Session, Turn
-from chatcore.net import strangers
-from chatcore.threads import ThreadPool
 from chatcore.tools.mcp.refresh import refresh_server
 from chatcore.turns import recorder, recovery, service
 from chatcore.turns.generation import CALLS_AT_ONCE

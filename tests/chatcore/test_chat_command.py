@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from rich.console import Console
 
+from chatcore.base.token_estimate import format_tokens
 from chatcore.cli.terminal import (
     EXIT_CANNOT_FIT,
     EXIT_OK,
@@ -20,7 +21,6 @@ from chatcore.cli.terminal import (
 from chatcore.context import revisions
 from chatcore.events import log as event_log
 from chatcore.models import Message, Session
-from chatcore.sessions.token_estimate import format_tokens
 from tests.support.events import append_events
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply

@@ -8,7 +8,7 @@ from django.core.checks import run_checks
 from django.test import override_settings
 
 from chatcore import settings as project
-from chatcore.checks import REPLACED_SETTINGS, check_provider_options, check_sqlite_version
+from chatcore.base.checks import REPLACED_SETTINGS, check_provider_options, check_sqlite_version
 from models_registry.models import Provider
 
 

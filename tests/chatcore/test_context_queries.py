@@ -10,7 +10,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chatcore import statements
 from chatcore.context import builder, live_messages
 from chatcore.models import (
     Attachment,
@@ -19,6 +18,7 @@ from chatcore.models import (
     Message,
     Session,
     Turn,
+    statements,
 )
 
 pytestmark = pytest.mark.django_db

@@ -14,8 +14,8 @@ from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
 
-from chatcore.databases import short_transactions
-from chatcore.databases.clock import read_clock
+from chatcore.base.databases import short_transactions
+from chatcore.base.databases.clock import read_clock
 from chatcore.models import Message, Session
 from chatcore.search.query import search_messages
 from chatcore.sessions import deletion, drafts, verification

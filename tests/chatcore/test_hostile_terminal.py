@@ -6,11 +6,11 @@ import json
 import pytest
 from rich.console import Console
 
+from chatcore.base.truncation import clean_text
 from chatcore.cli.terminal import EXIT_USAGE, Terminal
 from chatcore.context import revisions
 from chatcore.events import log as event_log
 from chatcore.models import Session
-from chatcore.sessions.truncation import clean_text
 from models_registry.models import AiModel
 from tests.support.browsing import store_exchange
 from tests.support.events import append_events

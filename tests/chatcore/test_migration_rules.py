@@ -6,7 +6,7 @@ import pytest
 from django.db import connection, migrations
 from django.db.migrations.loader import MigrationLoader
 
-from chatcore.databases.columns import AddFieldWithoutCopy
+from chatcore.base.databases.columns import AddFieldWithoutCopy
 from chatcore.extension import OPTIONAL_APPS
 
 OURS = ("chatcore", "compaction", "models_registry", *(app.name for app in OPTIONAL_APPS))

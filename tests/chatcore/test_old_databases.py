@@ -14,8 +14,8 @@ from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
 from rest_framework.test import APIClient
 
+from chatcore.base.threads import use_own_connection
 from chatcore.models import Session
-from chatcore.threads import use_own_connection
 from models_registry.models import Provider
 from tests.support.client_tool_requests import bring
 from tests.support.compaction_sessions import summarize_or_chat

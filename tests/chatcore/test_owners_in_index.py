@@ -9,10 +9,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from chatcore.models import Attachment, Message, Session
+from chatcore.models.statements import fetch_rows
 from chatcore.search import postgresql_index
 from chatcore.search.query import search_messages
 from chatcore.search.tables import FILE_TABLE, STEM_TABLE
-from chatcore.statements import fetch_rows
 from chatcore.turns.messages import append_message
 
 pytestmark = [

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from django.db import InternalError, connection, transaction
 
+from chatcore.base.threads import run_until_stored
 from chatcore.models import Session
-from chatcore.threads import run_until_stored
 from compaction.runs.patience import is_outage, store_patiently
 
 pytestmark = [

@@ -12,10 +12,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from chatcore.base.rest.pagination import Cursor
 from chatcore.context import revisions
 from chatcore.models import Message, Session
 from chatcore.providers.base import ToolCall
-from chatcore.rest.pagination import Cursor
 from chatcore.search import query as search_query
 from chatcore.search.index import SearchIndex
 from chatcore.search.ranking import MAX_PAIRS

@@ -11,7 +11,7 @@ from django.test import Client
 from redis.exceptions import RedisError
 from rest_framework.test import APIClient
 
-from chatcore import caches
+from chatcore.base import caches
 from chatcore.models import Session
 from chatcore.web import sign_in
 from tests.support.redis_server import RedisServer
@@ -32,7 +32,10 @@ def server(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setattr(caches, "PAUSE_SECONDS", 0.3)
     with RedisServer(tmp_path) as server:
         settings.CACHES = {
-            "default": {"BACKEND": "chatcore.caches.ResilientRedisCache", "LOCATION": server.url}
+            "default": {
+                "BACKEND": "chatcore.base.caches.ResilientRedisCache",
+                "LOCATION": server.url,
+            }
         }
         yield server
 
@@ -44,7 +47,7 @@ def send(api: APIClient, session: Session) -> Any:
 def test_the_settings_name_this_cache_for_a_redis_address() -> None:
     from chatcore import settings
 
-    assert settings.REDIS_CACHE["BACKEND"] == "chatcore.caches.ResilientRedisCache"
+    assert settings.REDIS_CACHE["BACKEND"] == "chatcore.base.caches.ResilientRedisCache"
 
 
 def test_messages_are_answered_and_the_limit_counts_in_the_process(

@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from django.db import OperationalError
 from django.utils import timezone
 
+from chatcore.base.row_by_row import try_each
 from chatcore.models import Session
-from chatcore.row_by_row import try_each
 from chatcore.sessions import discarding
 
 

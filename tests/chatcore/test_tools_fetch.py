@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chatcore.net.address_guard import is_public
+from chatcore.base.net.address_guard import is_public
 from chatcore.tools import fetch_url
 from tests.support.sample_site import Site, allow, fetch, page, redirect, site, sites
 from tests.support.slow_params import mark_others_slow

@@ -8,8 +8,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
+from chatcore.base.traces import spans
 from chatcore.models import Session
-from chatcore.traces import spans
 from chatcore.turns.runner import turn_runner
 from tests.support.post_collector import PostCollector
 from tests.support.scripted_model import ScriptedModel, make_tool_call

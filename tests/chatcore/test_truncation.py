@@ -9,8 +9,8 @@ from django.db import transaction
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chatcore.base.truncation import TOOL_RESULT_MAX_CHARS, clean_text, cut_tool_result
 from chatcore.models import Message, Session
-from chatcore.sessions.truncation import TOOL_RESULT_MAX_CHARS, clean_text, cut_tool_result
 
 
 def test_thirty_thousand_characters_stay_as_they_are() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatcore.net.guarded_transport import ValueCounter
+from chatcore.base.net.guarded_transport import ValueCounter
 
 TEXTS = st.text(st.sampled_from('a,{["\\]} '), max_size=8)
 VALUES = st.recursive(

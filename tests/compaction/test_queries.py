@@ -7,7 +7,6 @@ import pytest
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from chatcore import statements
 from chatcore.contrib.group_rights.models import GroupRights
 from chatcore.models import (
     Attachment,
@@ -17,6 +16,7 @@ from chatcore.models import (
     Project,
     Session,
     Turn,
+    statements,
 )
 from compaction.models import CompactionRun, ModelRatio, SessionState
 from compaction.sizing import queries

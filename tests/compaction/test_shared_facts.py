@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 from typing import get_args
 
+from chatcore.base import token_estimate, truncation
 from chatcore.context import summary_block
 from chatcore.providers.registry import PROTOCOLS
-from chatcore.sessions import token_estimate, truncation
 from chatcore.web.message_pages import MAX_PAGE_SIZE
 from compaction.core.estimate import CHARS_PER_TOKEN
 from compaction.core.groups.summaries import Place, TemplateName

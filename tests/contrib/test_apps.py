@@ -24,13 +24,14 @@ from django.db.models import (
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chatcore import checks, extension
+from chatcore import extension
+from chatcore.base import checks
+from chatcore.base.databases import absent_apps
+from chatcore.base.databases.app_archives import list_models
+from chatcore.base.environment import read_names
 from chatcore.contrib.audit.models import AuditEntry
 from chatcore.contrib.backups import restoration
 from chatcore.contrib.holds.models import Hold
-from chatcore.databases import absent_apps
-from chatcore.databases.app_archives import list_models
-from chatcore.environment import read_names
 from chatcore.extension import OPTIONAL_APPS, ExtensionConfig
 
 

@@ -27,7 +27,7 @@ HISTORY = [
 # and no `finally`, whoever sends it.
 KILL_ITSELF = """
 import os, signal
-from chatcore.databases.short_transactions import ShortTransactions
+from chatcore.base.databases.short_transactions import ShortTransactions
 open_transaction = ShortTransactions.open_transaction
 count = 0
 def die():

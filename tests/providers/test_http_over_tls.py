@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from chatcore.net import certificates
+from chatcore.base.net import certificates
 from chatcore.providers.base import Connection
 from chatcore.providers.openai import stream_answer
 from tests.support.raw_servers import CHUNKED, answer_with, serve

@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 from knox.models import AuthToken
 
-from chatcore.environment import read_email
+from chatcore.base.environment import read_email
 from chatcore.web.sign_in import build_link_path
 
 pytestmark = pytest.mark.django_db

@@ -12,9 +12,9 @@ from django.contrib.auth.models import User
 from django.db import connection
 from rest_framework.test import APIClient
 
-from chatcore.databases.erasure import ErasureChore
 from chatcore.files import output_store
 from chatcore.models import Attachment, Message, OutputFile, Session
+from chatcore.search.erasure import ErasureChore
 from chatcore.search.tables import INDEXES
 from chatcore.sessions import discarding
 from chatcore.tools import registry as tool_registry

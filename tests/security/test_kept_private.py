@@ -11,8 +11,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from chatcore.base.rest.pagination import Cursor
 from chatcore.models import Message, Session
-from chatcore.rest.pagination import Cursor
 from chatcore.turns.messages import append_message
 
 TOUCH_DATABASE = """

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chatcore import secret_files
+from chatcore.base import secret_files
 
 READ_SECRETS = """
 from django.conf import settings

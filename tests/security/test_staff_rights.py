@@ -16,11 +16,11 @@ from knox.models import AuthToken
 
 from chatcore.accounts import audit
 from chatcore.accounts.tokens import create_token
+from chatcore.base.databases.moved_tables import give_rights
 from chatcore.context import revisions
 from chatcore.contrib.audit.extension import prune_entries
 from chatcore.contrib.audit.models import AuditEntry
 from chatcore.contrib.invitations.models import Invitation
-from chatcore.databases.moved_tables import give_rights
 from chatcore.models import Message, Session, Turn
 from compaction.memory.models import LedgerLine
 from compaction.models import CompactionRun

@@ -6,8 +6,8 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
+from chatcore.base.truncation import TOOL_RESULT_MAX_CHARS
 from chatcore.models import Session
-from chatcore.sessions.truncation import TOOL_RESULT_MAX_CHARS
 from compaction.core import presets
 from compaction.core.presets import ONECLAW
 from compaction.models import CompactionRun

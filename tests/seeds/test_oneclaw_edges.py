@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from chatcore.base.truncation import cut_tool_result
 from chatcore.context import builder, revisions
 from chatcore.models import Message, Session
-from chatcore.sessions.truncation import cut_tool_result
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from models_registry.models import AiModel

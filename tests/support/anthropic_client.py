@@ -6,7 +6,7 @@ import pytest
 from anthropic import Anthropic, DefaultHttpxClient
 from django.contrib.auth.models import User
 
-from chatcore.net.certificates import get_ssl_context
+from chatcore.base.net.certificates import get_ssl_context
 from models_registry.models import AiModel, Provider
 from tests.conftest import Live
 from tests.support.openai_client import create_key

@@ -29,10 +29,10 @@ Listener = Callable[[str, Moment, BaseDatabaseWrapper], None]
 PACKAGES = ("chatcore.", "compaction.", "models_registry.")
 # These open transactions for others, who are the ones to name.
 HELPERS = (
-    "chatcore.databases.",
-    "chatcore.statements",
-    "chatcore.threads",
-    "chatcore.row_by_row",
+    "chatcore.base.databases.",
+    "chatcore.models.statements",
+    "chatcore.base.threads",
+    "chatcore.base.row_by_row",
     "compaction.runs.patience",
 )
 HELPER_FUNCTIONS = {

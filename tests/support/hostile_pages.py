@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Dialog, Locator, Page, Request, expect
 
+from chatcore.base.truncation import clean_text
 from chatcore.models import Message, Session
-from chatcore.sessions.truncation import clean_text
 from models_registry.models import AiModel
 from tests.conftest import Live
 from tests.support.hostile import SAMPLE_FAMILIES, SAMPLE_TEXTS

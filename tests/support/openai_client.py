@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from knox.models import AuthToken
 from openai import DefaultHttpxClient, OpenAI
 
-from chatcore.net.certificates import get_ssl_context
+from chatcore.base.net.certificates import get_ssl_context
 from models_registry.models import AiModel
 from tests.conftest import Live
 from tests.support.scripted_model import Received, ScriptedModel, make_overflow

@@ -28,7 +28,7 @@ SOURCES = (
     "*/*/migrations/*.py",
     "*/*/*/migrations/*.py",
     "*/indexes.py",
-    "chatcore/databases/*.py",
+    "chatcore/base/databases/*.py",
     "chatcore/search/*.py",
     "chatcore/settings.py",
     "models_registry/*.py",

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from rest_framework.test import APIClient
 
+from chatcore.base.rest import turn_rate
 from chatcore.models import Message, Session, SessionEvent, Turn
-from chatcore.rest import turn_rate
 from chatcore.turns import recovery
 from chatcore.turns.runner import turn_runner
 from compaction.models import CompactionRun

@@ -3,9 +3,9 @@
 import pytest
 from playwright.sync_api import Page, expect
 
+from chatcore.base.truncation import clean_text
 from chatcore.contrib.sharing.links import create_share
 from chatcore.models import Message, Session
-from chatcore.sessions.truncation import clean_text
 from tests.support.browsing import store_exchange
 from tests.support.hostile_pages import (
     check_page_is_sound,

@@ -7,8 +7,8 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
+from chatcore.base.truncation import clean_text
 from chatcore.models import Message, Session, Turn
-from chatcore.sessions.truncation import clean_text
 from compaction.models import CompactionRun
 from tests.support.browsing import store_exchange
 from tests.support.events import append_events

@@ -6,8 +6,8 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
+from chatcore.base.truncation import clean_text
 from chatcore.models import McpServer, Session
-from chatcore.sessions.truncation import clean_text
 from models_registry.models import AiModel, Provider
 from tests.support.browsing import send_message
 from tests.support.hostile import SAMPLE_TEXTS

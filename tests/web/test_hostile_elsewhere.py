@@ -11,11 +11,11 @@ from django.urls import reverse
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
+from chatcore.base.truncation import clean_text
 from chatcore.context import revisions
 from chatcore.contrib.webhooks.models import Webhook
 from chatcore.files import intake
 from chatcore.models import Attachment, Message, Session, Turn
-from chatcore.sessions.truncation import clean_text
 from compaction.models import CompactionPolicy, CompactionRun, WorkingState
 from models_registry.models import AiModel, Provider
 from tests.support.browsing import store_exchange

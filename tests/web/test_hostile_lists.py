@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
+from chatcore.base.truncation import clean_text
 from chatcore.models import Session
-from chatcore.sessions.truncation import clean_text
 from models_registry.models import AiModel, Provider
 from tests.support.hostile import HOSTILE, SAMPLE_TEXTS
 from tests.support.hostile_pages import (

@@ -9,11 +9,11 @@ from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import Page, ViewportSize, expect
 
+from chatcore.base.truncation import clean_text
 from chatcore.contrib.holds.models import Hold
 from chatcore.models import Project, ProjectFile, Session
 from chatcore.projects import changes
 from chatcore.sessions.changes import record_session_change
-from chatcore.sessions.truncation import clean_text
 from models_registry.models import AiModel
 from tests.support.hostile import SAMPLE_TEXTS
 from tests.support.hostile_pages import (

@@ -12,7 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 
 from chatcore.accounts.openid.claims import check_claims
 from chatcore.accounts.openid.id_tokens import build_nonce, verify_id_token
-from chatcore.environment import is_safe_address
+from chatcore.base.environment import is_safe_address
 
 ENDPOINTS = ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri")
 

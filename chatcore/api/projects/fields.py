@@ -7,10 +7,10 @@ from django.core.validators import RegexValidator
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from chatcore.base.rest import limits
+from chatcore.base.rest.fields import StrictSerializer, StrictTextField
 from chatcore.models import Project, ProjectFile, Session
 from chatcore.projects.changes import MAX_RULES, RULE_CHARS
-from chatcore.rest import limits
-from chatcore.rest.fields import StrictSerializer, StrictTextField
 
 ONE_LINE = RegexValidator(r"^[^\n\r]*[^\s][^\n\r]*\Z", "One line of text.")
 

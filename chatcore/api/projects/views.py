@@ -20,13 +20,13 @@ from chatcore.api.projects.fields import (
     ProjectUploadSerializer,
 )
 from chatcore.api.uploads import FileFormParser, read_single_file
+from chatcore.base.rest import conditions
+from chatcore.base.rest.problems import InvalidFieldError, Problem
+from chatcore.base.rest.routes import build_api_path
 from chatcore.files import output_store
 from chatcore.files.intake import FileRejected
 from chatcore.models import Project, ProjectFile
 from chatcore.projects import changes
-from chatcore.rest import conditions
-from chatcore.rest.problems import InvalidFieldError, Problem
-from chatcore.rest.routes import build_api_path
 
 
 class ProjectListView(GenericAPIView[Project]):

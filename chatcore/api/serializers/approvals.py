@@ -6,8 +6,8 @@ from rest_framework import serializers
 
 from chatcore.api.serializers.turns import ApprovalRequestSerializer
 from chatcore.api.turn_requests import STREAM_HELP_TEXT
+from chatcore.base.rest.fields import StrictBooleanField, StrictSerializer, StrictTextField
 from chatcore.models import ToolApproval
-from chatcore.rest.fields import StrictBooleanField, StrictSerializer, StrictTextField
 from chatcore.turns import client_tools
 
 

@@ -8,8 +8,8 @@ from uuid import UUID
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from chatcore.base.rest.fields import StrictSerializer, StrictTextField
 from chatcore.models import Attachment
-from chatcore.rest.fields import StrictSerializer, StrictTextField
 
 INLINE_FILE_SCHEMA = {
     "type": "object",

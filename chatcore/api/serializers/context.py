@@ -5,8 +5,13 @@ from typing import Any
 from rest_framework import serializers
 
 from chatcore.api.serializers.messages import ToolCallSerializer
-from chatcore.rest import limits
-from chatcore.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField, body_rules
+from chatcore.base.rest import limits
+from chatcore.base.rest.fields import (
+    StrictIntegerField,
+    StrictSerializer,
+    StrictTextField,
+    body_rules,
+)
 
 
 @body_rules(minProperties=1, maxProperties=1)

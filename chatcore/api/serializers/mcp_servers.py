@@ -5,9 +5,9 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from rest_framework import serializers
 
+from chatcore.base.rest.fields import StrictBooleanField, StrictSerializer, StrictTextField
 from chatcore.models import McpServer
 from chatcore.models.mcp_server import MAX_NAME_CHARS, NAME_PATTERN
-from chatcore.rest.fields import StrictBooleanField, StrictSerializer, StrictTextField
 from chatcore.tools.mcp import catalog
 from chatcore.tools.mcp.addresses import check_address, check_headers
 

@@ -5,8 +5,8 @@ from typing import Any
 from rest_framework import serializers
 
 from chatcore.api.serializers.attachments import AttachmentSerializer
+from chatcore.base.rest.fields import StrictSerializer, StrictTextField, body_rules
 from chatcore.models import Message, Session
-from chatcore.rest.fields import StrictSerializer, StrictTextField, body_rules
 from chatcore.transfer import formats
 from chatcore.turns import versions
 

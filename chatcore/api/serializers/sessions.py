@@ -8,13 +8,18 @@ from rest_framework import serializers
 
 from chatcore.api.params import ParamsField
 from chatcore.api.projects.fields import ProjectField
+from chatcore.base.rest import limits
+from chatcore.base.rest.fields import (
+    RatioField,
+    StrictBooleanField,
+    StrictSerializer,
+    StrictTextField,
+)
+from chatcore.base.visible_text import is_visible
 from chatcore.context.compactor import get_compactor
 from chatcore.models import Session
 from chatcore.providers.params import find_unknown_names
-from chatcore.rest import limits
-from chatcore.rest.fields import RatioField, StrictBooleanField, StrictSerializer, StrictTextField
 from chatcore.rights import Kind, accepts_policy, list_allowed, select_models
-from chatcore.sessions.visible_text import is_visible
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp import catalog as mcp_catalog
 from models_registry.models import AiModel

@@ -7,8 +7,8 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from chatcore.accounts.audit import Act
+from chatcore.base.databases.clock import read_clock
 from chatcore.contrib.audit.models import AuditEntry
-from chatcore.databases.clock import read_clock
 from chatcore.extension import Chore, Extension
 
 MAX_DETAIL = AuditEntry._meta.get_field("detail").max_length or 0

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
-from chatcore.secret_files import sync_folder
+from chatcore.base.secret_files import sync_folder
 
 FORMAT = "chatcore-backup-2"
 FORMAT_WITHOUT_DIGESTS = "chatcore-backup-1"  # of earlier versions; gzip's checksum guards it

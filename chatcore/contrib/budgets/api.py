@@ -11,9 +11,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.budgets import limits, sums
 from chatcore.contrib.budgets.models import Budget
-from chatcore.rest.problems import InvalidFieldError
 from chatcore.spending.calls import NO_SESSION
 
 RIGHT = "budgets.view_everyones_usage"

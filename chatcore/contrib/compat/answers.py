@@ -12,6 +12,8 @@ from rest_framework.response import Response
 
 from chatcore.api import event_streams
 from chatcore.api.turn_responses import wait_for_end
+from chatcore.base.rest import turn_rate
+from chatcore.base.slots import Slot
 from chatcore.context.compactor import get_compactor
 from chatcore.contrib.compat.chat_completions import memory, streams
 from chatcore.contrib.compat.chat_completions.client_watch import ClientWatch
@@ -23,8 +25,6 @@ from chatcore.events.long_responses import call_at_end, hand_over_stream
 from chatcore.models import Turn
 from chatcore.providers.base import Request as ProviderRequest
 from chatcore.providers.base import StreamEnd, StreamPart
-from chatcore.rest import turn_rate
-from chatcore.slots import Slot
 from chatcore.turns import capacity
 
 

@@ -11,10 +11,10 @@ class Compat(ExtensionConfig):
 
     def ready(self) -> None:
         """Have what is refused below the paths of these APIs in their own forms."""
+        from chatcore.base.rest.refusals import register_form
         from chatcore.contrib.compat.chat_completions.errors import format_error
         from chatcore.contrib.compat.messages.errors import format_error as format_message_error
         from chatcore.contrib.compat.switches import is_on
-        from chatcore.rest.refusals import register_form
 
         register_form("/v1/", format_error)
         if is_on("messages"):

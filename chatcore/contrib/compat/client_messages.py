@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
 
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.files.rendering import IMAGE_UNSUPPORTED_NOTE, NO_TEXT_NOTE, fence_text
 from chatcore.models import Attachment, Message, Session
 from chatcore.providers.base import ChatMessage, File, Image, ToolCall
-from chatcore.rest.problems import InvalidFieldError
 from chatcore.transfer import importer
 from chatcore.turns import client_tools
 from models_registry.models import AiModel

@@ -5,9 +5,9 @@ import binascii
 from collections.abc import Mapping
 from typing import Any
 
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.files import intake
 from chatcore.models import Attachment
-from chatcore.rest.problems import InvalidFieldError
 
 DATA_PREFIX = "data:"
 NOT_FETCHED = "Send it as a data: address in base64; other addresses are not fetched."

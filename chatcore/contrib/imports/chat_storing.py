@@ -14,15 +14,15 @@ from uuid import UUID, uuid4
 from django.db import transaction
 from django.utils import timezone
 
+from chatcore.base.databases.short_transactions import weigh_row
+from chatcore.base.truncation import clean_text
+from chatcore.base.visible_text import is_visible
 from chatcore.contrib.imports.conversation import ChatFile, ChatMessage, Conversation, join_words
 from chatcore.contrib.imports.trees import PlacedMessage, arrange
-from chatcore.databases.short_transactions import weigh_row
 from chatcore.files import intake, output_store
 from chatcore.models import MAX_CALL_ID, MAX_TOOL_NAME, Attachment, Message, Session
 from chatcore.sessions.draft_rows import store_files
 from chatcore.sessions.drafts import SessionDraft
-from chatcore.sessions.truncation import clean_text
-from chatcore.sessions.visible_text import is_visible
 from chatcore.transfer import importer
 from chatcore.transfer.imported_outputs import cut_results
 from chatcore.transfer.reader import MAX_MESSAGE_BYTES

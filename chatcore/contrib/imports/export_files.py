@@ -17,6 +17,8 @@ from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
+from chatcore.base.rest import limits
+from chatcore.base.rest.parsers import require_few_values
 from chatcore.contrib.imports.json_items import (
     CHUNK_BYTES,
     MAX_ITEM_BYTES,
@@ -26,8 +28,6 @@ from chatcore.contrib.imports.json_items import (
     split_items,
 )
 from chatcore.files.text import decode_text
-from chatcore.rest import limits
-from chatcore.rest.parsers import require_few_values
 
 # What zipfile raises for a file that somebody else made: broken or cut off, damaged inside, with a
 # compression that Python has not (NotImplementedError, which is a RuntimeError), with a password.

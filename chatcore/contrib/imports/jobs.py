@@ -17,14 +17,14 @@ from uuid import UUID
 from django.db import DatabaseError, transaction
 from django.db.models import F, Q, Sum
 
+from chatcore.base.databases.clock import read_clock
+from chatcore.base.databases.outages import StorageAway
+from chatcore.base.databases.person_lock import lock_person
+from chatcore.base.keeping import refuse_if_kept
 from chatcore.contrib.imports.export_files import PositionedFile, UnreadableExport, open_export
 from chatcore.contrib.imports.models import Import, ImportFile, ImportPart
 from chatcore.contrib.imports.runs import LEASE, ImportLost, ImportRun, end_import, keep_lease
-from chatcore.databases.clock import read_clock
-from chatcore.databases.outages import StorageAway
-from chatcore.databases.person_lock import lock_person
 from chatcore.extension import exclude_kept
-from chatcore.sessions.keeping import refuse_if_kept
 
 logger = logging.getLogger(__name__)
 

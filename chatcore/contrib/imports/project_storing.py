@@ -4,12 +4,12 @@ from typing import Any
 
 from django.utils import timezone
 
+from chatcore.base.truncation import clean_text
 from chatcore.contrib.imports.conversation import ChatFile, ForeignProject
 from chatcore.contrib.imports.models import Import
 from chatcore.files.intake import FileRejected
 from chatcore.models import Project, Session
 from chatcore.projects import changes
-from chatcore.sessions.truncation import clean_text
 from chatcore.transfer.reader import MAX_MESSAGE_BYTES
 
 MORE_FILES = "more documents.md"

@@ -2,9 +2,9 @@
 
 from django.urls import path
 
+from chatcore.base.rest.routes import build_url_patterns
 from chatcore.contrib.imports import pages
 from chatcore.contrib.imports.api import chats, uploads
-from chatcore.rest.routes import build_url_patterns
 
 urlpatterns = [
     *build_url_patterns(

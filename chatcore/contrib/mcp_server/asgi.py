@@ -7,9 +7,9 @@ one request to the next, so any process can serve any of them.
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from chatcore.rest.auth import build_sender_problem, find_sender
-from chatcore.rest.problems import Problem
-from chatcore.threads import run_in_thread
+from chatcore.base.rest.auth import build_sender_problem, find_sender
+from chatcore.base.rest.problems import Problem
+from chatcore.base.threads import run_in_thread
 
 PATHS = ("/mcp", "/mcp/")
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from django.core.handlers.asgi import ASGIRequest
 from django.urls import resolve
 
-from chatcore.rest.routes import get_base_path
+from chatcore.base.rest.routes import get_base_path
 
 HANDED_ON_HEADERS = (b"authorization", b"host")
 

@@ -10,9 +10,9 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
+from chatcore.base.net.outbound import build_user_agent
+from chatcore.base.threads import run_in_thread
 from chatcore.contrib.mcp_server.rest_calls import RestRefusal, call_rest, find_cursor
-from chatcore.net.outbound import build_user_agent
-from chatcore.threads import run_in_thread
 
 INSTRUCTIONS = (
     "The long-term memory of conversations with a person. Search it before you ask the person for"

@@ -10,9 +10,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.utils import timezone
 
+from chatcore.base.metrics import Counts
 from chatcore.contrib.metrics import definitions
 from chatcore.contrib.metrics.snapshots import snapshots
-from chatcore.metrics import Counts
 
 Execute = Callable[[str, Any, bool, dict[str, Any]], Any]
 
@@ -85,7 +85,7 @@ class PrometheusCounts(Counts):
         snapshots.note_change()
 
     def watch_statements(self) -> None:
-        connection_created.connect(_watch_connection, dispatch_uid="chatcore.metrics")
+        connection_created.connect(_watch_connection, dispatch_uid="chatcore.base.metrics")
         for connection in connections.all(initialized_only=True):
             _watch_connection(connection=connection)
 

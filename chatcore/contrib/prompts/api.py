@@ -13,6 +13,9 @@ from rest_framework.response import Response
 
 from chatcore.api import idempotency
 from chatcore.api.projects.fields import ProjectField
+from chatcore.base.rest import conditions
+from chatcore.base.rest.fields import StrictSerializer, StrictTextField
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.prompts.changes import (
     NameTaken,
     TextsTooLong,
@@ -29,9 +32,6 @@ from chatcore.contrib.prompts.models import (
     Prompt,
     lower_name,
 )
-from chatcore.rest import conditions
-from chatcore.rest.fields import StrictSerializer, StrictTextField
-from chatcore.rest.problems import InvalidFieldError
 
 
 class PromptSerializer(StrictSerializer, serializers.ModelSerializer[Prompt]):

@@ -7,9 +7,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import Sum
 from django.db.models.functions import Length
 
+from chatcore.base.databases.person_lock import lock_person
+from chatcore.base.keeping import refuse_if_kept, refuse_lost_words
 from chatcore.contrib.prompts.models import MAX_PROMPTS, MAX_TOTAL_CHARS, Prompt
-from chatcore.databases.person_lock import lock_person
-from chatcore.sessions.keeping import refuse_if_kept, refuse_lost_words
 
 
 class NameTaken(Exception):

@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
+from chatcore.base.truncation import clean_text
 from chatcore.contrib.prompts.changes import (
     NameTaken,
     TextsTooLong,
@@ -22,7 +23,6 @@ from chatcore.contrib.prompts.changes import (
 )
 from chatcore.contrib.prompts.models import MAX_NAME_CHARS, MAX_TEXT_CHARS, NAME, Prompt, lower_name
 from chatcore.models import Project
-from chatcore.sessions.truncation import clean_text
 
 
 class PromptForm(forms.Form):

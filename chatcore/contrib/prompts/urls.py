@@ -2,8 +2,8 @@
 
 from django.urls import path
 
+from chatcore.base.rest.routes import build_url_patterns
 from chatcore.contrib.prompts import api, pages
-from chatcore.rest.routes import build_url_patterns
 
 urlpatterns = [
     path("settings/prompts/", pages.create_prompt, name="prompts"),

@@ -16,6 +16,9 @@ from rest_framework.response import Response
 
 from chatcore.api import idempotency
 from chatcore.api.ownership import get_owned_session
+from chatcore.base.rest.auth import CHAT, get_scope
+from chatcore.base.rest.fields import StrictBooleanField, StrictIntegerField, StrictSerializer
+from chatcore.base.rest.problems import Problem
 from chatcore.contrib.sharing.links import (
     MAX_DAYS,
     SharingRefused,
@@ -24,9 +27,6 @@ from chatcore.contrib.sharing.links import (
     revoke_shares,
 )
 from chatcore.contrib.sharing.models import Share
-from chatcore.rest.auth import CHAT, get_scope
-from chatcore.rest.fields import StrictBooleanField, StrictIntegerField, StrictSerializer
-from chatcore.rest.problems import Problem
 
 
 class NewShareSerializer(StrictSerializer):

@@ -11,10 +11,10 @@ from django.db.models import F
 from django.utils import timezone
 
 from chatcore.accounts import audit
+from chatcore.base.databases.person_lock import lock_person
+from chatcore.base.keeping import refuse_if_kept
 from chatcore.contrib.sharing.models import Share, ShareQuerySet
-from chatcore.databases.person_lock import lock_person
 from chatcore.models import Message, Session
-from chatcore.sessions.keeping import refuse_if_kept
 from chatcore.transfer.transcript import list_spans, select_current_messages
 
 MAX_SHARES = 1_000  # open links of a user

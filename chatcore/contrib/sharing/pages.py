@@ -13,10 +13,10 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext
 from django.views.decorators.http import require_GET, require_POST
 
+from chatcore.base.keeping import Kept
 from chatcore.contrib.sharing import links
 from chatcore.contrib.sharing.models import ShareQuerySet
 from chatcore.models import Session
-from chatcore.sessions.keeping import Kept
 from chatcore.web.chat import get_own_chat, use_local_time
 
 MAX_LISTED = 100

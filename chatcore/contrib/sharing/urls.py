@@ -2,8 +2,8 @@
 
 from django.urls import path
 
+from chatcore.base.rest.routes import build_url_patterns
 from chatcore.contrib.sharing import api, pages, shared_page
-from chatcore.rest.routes import build_url_patterns
 
 urlpatterns = [
     *build_url_patterns(

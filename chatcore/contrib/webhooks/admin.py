@@ -5,9 +5,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from chatcore.admin.base import ChatcoreAdmin, ReadOnlyAdmin
+from chatcore.base.keeping import is_kept
 from chatcore.contrib.webhooks import deliveries as outbox
 from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
-from chatcore.sessions.keeping import is_kept
 
 
 @admin.register(Webhook)

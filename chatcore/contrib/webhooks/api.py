@@ -14,14 +14,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.api import idempotency
+from chatcore.base.databases.person_lock import lock_person
+from chatcore.base.keeping import refuse_if_kept, refuse_lost_words
+from chatcore.base.net import address_guard
+from chatcore.base.rest import conditions
+from chatcore.base.rest.fields import StrictBooleanField, StrictSerializer, StrictTextField
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.webhooks import deliveries as outbox
 from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
-from chatcore.databases.person_lock import lock_person
-from chatcore.net import address_guard
-from chatcore.rest import conditions
-from chatcore.rest.fields import StrictBooleanField, StrictSerializer, StrictTextField
-from chatcore.rest.problems import InvalidFieldError
-from chatcore.sessions.keeping import refuse_if_kept, refuse_lost_words
 from models_registry import keys
 
 MAX_URL_CHARS = 2_000

@@ -19,11 +19,11 @@ from django.db.models.functions import RowNumber
 from django.utils import timezone
 from standardwebhooks import Webhook as WebhookSigner
 
+from chatcore.base.databases.clock import read_clock
+from chatcore.base.net import outbound
+from chatcore.base.threads import run_in_thread
 from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
-from chatcore.databases.clock import read_clock
 from chatcore.events.types import Event, EventType
-from chatcore.net import outbound
-from chatcore.threads import run_in_thread
 from chatcore.tools.base import ToolError
 from models_registry import keys
 

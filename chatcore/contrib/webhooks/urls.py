@@ -1,7 +1,7 @@
 """The routes of webhooks in the REST API."""
 
+from chatcore.base.rest.routes import build_url_patterns
 from chatcore.contrib.webhooks import api
-from chatcore.rest.routes import build_url_patterns
 
 urlpatterns = build_url_patterns(
     {

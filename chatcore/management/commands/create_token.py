@@ -8,7 +8,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from chatcore.accounts.tokens import MAX_NAME_CHARS, create_token
-from chatcore.rest.auth import ALL, PREFIXES
+from chatcore.base.rest.auth import ALL, PREFIXES
 
 MAX_DAYS = 3_650
 

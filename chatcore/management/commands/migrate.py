@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.commands import migrate
 
-from chatcore.databases.absent_apps import drop_empty_tables
+from chatcore.base.databases.absent_apps import drop_empty_tables
 from chatcore.serving.start_lock import hold_start_lock
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chatcore.databases.outages import StorageAway
+from chatcore.base.databases.outages import StorageAway
 from chatcore.files import moving, output_store
 
 

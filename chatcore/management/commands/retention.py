@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
-from chatcore.databases.clock import read_clock
+from chatcore.base.databases.clock import read_clock
 from chatcore.models import Session
 from chatcore.sessions import deletion, retention, upkeep
 

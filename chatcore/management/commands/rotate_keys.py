@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from chatcore.databases.key_rotation import rotate_stored_secrets
+from chatcore.base.databases.key_rotation import rotate_stored_secrets
 
 
 class Command(BaseCommand):

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.conf import settings
 
+from chatcore.base.net.outbound import CONNECT_SECONDS, build_user_agent
+from chatcore.base.net.strangers import wait_for_stranger
 from chatcore.models import McpServer
 from chatcore.models.mcp_server import COMMAND_SCHEME
-from chatcore.net.outbound import CONNECT_SECONDS, build_user_agent
-from chatcore.net.strangers import wait_for_stranger
 from chatcore.tools.base import ToolError
 from chatcore.tools.mcp.results import render_result
 from models_registry.keys import UnreadableKey
@@ -120,7 +120,7 @@ async def _open_transport(
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
-    from chatcore.net.guarded_transport import GuardedTransport
+    from chatcore.base.net.guarded_transport import GuardedTransport
 
     seconds = settings.CHATCORE["MCP_SECONDS"]
     headers = {

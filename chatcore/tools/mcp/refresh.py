@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
 
+from chatcore.base.truncation import clean_json, clean_text
 from chatcore.models import McpServer
 from chatcore.models.message import MAX_TOOL_NAME
-from chatcore.sessions.truncation import clean_json, clean_text
 from chatcore.tools.base import ToolError
 from chatcore.tools.mcp import connection, rules
 

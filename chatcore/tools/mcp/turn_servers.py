@@ -8,10 +8,10 @@ from uuid import UUID
 
 from django.db import transaction
 
+from chatcore.base.threads import TOOLS, run_until_stored
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, ToolsListedPayload
 from chatcore.models import McpServer, Turn
-from chatcore.threads import TOOLS, run_until_stored
 from chatcore.tools.mcp.refresh import ask_server
 
 

@@ -6,10 +6,10 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from chatcore.base.rest import limits
+from chatcore.base.truncation import clean_text
 from chatcore.models import Project
 from chatcore.projects.changes import MAX_RULES, RULE_CHARS
-from chatcore.rest import limits
-from chatcore.sessions.truncation import clean_text
 from chatcore.web.forms import LineField
 
 MAX_NAME_CHARS = Project._meta.get_field("name").max_length or 0

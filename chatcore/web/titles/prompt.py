@@ -4,7 +4,7 @@ import re
 import unicodedata
 from textwrap import shorten
 
-from chatcore.sessions.truncation import clean_text
+from chatcore.base.truncation import clean_text
 
 TITLE_CHARS = 60
 QUESTION_CHARS = 2_000

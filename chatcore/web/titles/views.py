@@ -7,10 +7,10 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_POST
 
+from chatcore.base.slots import ProcessFull, UserFull
 from chatcore.events.long_responses import hand_over_stream
 from chatcore.models import Session
 from chatcore.providers.errors import ProviderError
-from chatcore.slots import ProcessFull, UserFull
 from chatcore.spending.calls import CallRefused
 from chatcore.web.chat import get_own_chat
 from chatcore.web.titles import writing

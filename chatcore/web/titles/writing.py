@@ -10,6 +10,9 @@ from uuid import UUID
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
+from chatcore.base.keeping import is_session_kept
+from chatcore.base.slots import Slot, Slots
+from chatcore.base.threads import run_in_thread
 from chatcore.local_model.register import PROVIDER_NAME as EMBEDDED_PROVIDER
 from chatcore.models import Message, Session
 from chatcore.providers import registry as provider_registry
@@ -18,9 +21,7 @@ from chatcore.providers.errors import ProviderError
 from chatcore.providers.registry import build_connection, choose_effort
 from chatcore.rights import require_model
 from chatcore.sessions.changes import record_session_change
-from chatcore.sessions.keeping import is_session_kept
 from chatcore.sessions.written_titles import build_title_source
-from chatcore.slots import Slot, Slots
 from chatcore.spending.calls import (
     CallRefused,
     Purpose,
@@ -30,7 +31,6 @@ from chatcore.spending.calls import (
     expect_use,
     reserve_call,
 )
-from chatcore.threads import run_in_thread
 from chatcore.turns import capacity
 from chatcore.turns.service import build_title
 from chatcore.web.titles import prompt

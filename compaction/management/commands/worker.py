@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
-from chatcore.metrics import counts, find_counts_path
+from chatcore.base.metrics import counts, find_counts_path
 from compaction.worker.cluster import PATIENCE, ClusterKeeper
 
 

@@ -10,15 +10,15 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatcore.rest import conditions
-from chatcore.rest.fields import (
+from chatcore.base.keeping import refuse_lost_text
+from chatcore.base.rest import conditions
+from chatcore.base.rest.fields import (
     StrictBooleanField,
     StrictIntegerField,
     StrictSerializer,
     StrictTextField,
 )
-from chatcore.rest.problems import InvalidFieldError
-from chatcore.sessions.keeping import refuse_lost_text
+from chatcore.base.rest.problems import InvalidFieldError
 from compaction.api.session_scope import (
     SessionScopedView,
     get_owned_session_id,

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from chatcore.databases.person_lock import lock_person
+from chatcore.base.databases.person_lock import lock_person
 from chatcore.models import Session
 from compaction import policies
 from compaction.memory.ledger import store

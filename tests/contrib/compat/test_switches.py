@@ -10,8 +10,8 @@ ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = """
 from chatcore.asgi import sockets
 from django.urls import resolve
-from chatcore.rest.refusals import build_refusal
-from chatcore.rest.problems import Problem
+from chatcore.base.rest.refusals import build_refusal
+from chatcore.base.rest.problems import Problem
 
 for path in ("chat/completions", "responses", "messages", "embeddings", "models"):
     print(path, resolve(f"/v1/{path}").func.view_class.__name__)

@@ -24,7 +24,7 @@ django.setup()
 from django.conf import settings
 from pathlib import Path
 settings.METRICS_DIR = Path({folder!r})
-from chatcore.metrics import counts
+from chatcore.base.metrics import counts
 counts.count_run(policy="elsewhere", trigger="manual", outcome="applied", seconds=2.0,
                  tokens_before=1000, tokens_after=250)
 counts.count_streams(7)

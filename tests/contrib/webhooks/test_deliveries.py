@@ -17,10 +17,10 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from chatcore.base.threads import run_in_thread
 from chatcore.contrib.webhooks import deliveries as outbox
 from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
 from chatcore.models import Session
-from chatcore.threads import run_in_thread
 from models_registry import keys
 from tests.support.events import append_events
 from tests.support.local_server import LocalHandler, LocalServer

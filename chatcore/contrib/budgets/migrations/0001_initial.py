@@ -4,7 +4,7 @@ import uuid
 from django.conf import settings
 from django.db import migrations, models
 
-from chatcore.databases.moved_tables import adopt_rights, create_or_adopt
+from chatcore.base.databases.moved_tables import adopt_rights, create_or_adopt
 
 
 class Migration(migrations.Migration):

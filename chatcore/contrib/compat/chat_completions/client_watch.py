@@ -11,8 +11,8 @@ from contextlib import aclosing
 from typing import TypeVar
 from uuid import UUID
 
+from chatcore.base.threads import run_in_thread
 from chatcore.models import Session, Turn
-from chatcore.threads import run_in_thread
 from chatcore.turns import service
 
 Part = TypeVar("Part")

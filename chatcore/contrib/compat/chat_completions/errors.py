@@ -7,9 +7,9 @@ from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 
 from chatcore.api import errors as api_errors
+from chatcore.base.rest import problems
+from chatcore.base.rest.problems import InvalidFieldError, Problem
 from chatcore.providers.errors import ProviderError
-from chatcore.rest import problems
-from chatcore.rest.problems import InvalidFieldError, Problem
 from chatcore.transfer import reader
 
 # By the problem's type: the status and the code that OpenAI's clients know.

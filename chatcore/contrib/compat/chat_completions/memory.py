@@ -8,6 +8,8 @@ from uuid import UUID
 from django.db import transaction
 
 from chatcore.api.errors import build_turn_problem
+from chatcore.base.rest.problems import InvalidFieldError
+from chatcore.base.threads import run_in_thread
 from chatcore.context import clearing
 from chatcore.context.compactor import get_compactor
 from chatcore.contrib.compat.chat_completions import matching, questions, stored_messages
@@ -27,10 +29,8 @@ from chatcore.providers.base import (
     TextDelta,
     Usage,
 )
-from chatcore.rest.problems import InvalidFieldError
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_session_change
-from chatcore.threads import run_in_thread
 from chatcore.transfer import importer
 from chatcore.turns import capacity, client_tools, leases, recovery, service, versions
 

@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from chatcore.base.rest import limits
+from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
 from chatcore.contrib.compat.chat_completions.completion_format import SEAL_NAME
 from chatcore.contrib.compat.client_messages import ClientMessage
 from chatcore.contrib.compat.content_parts import (
@@ -18,8 +20,6 @@ from chatcore.files import intake
 from chatcore.models import Attachment
 from chatcore.providers.base import ToolCall
 from chatcore.providers.provider_data import REASONING_FIELDS
-from chatcore.rest import limits
-from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
 from models_registry.models import AiModel
 
 # By the type of a content part: the key of its text.

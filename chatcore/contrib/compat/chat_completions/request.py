@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chatcore.api.params import ParamsField
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.context.clearing import Clearing
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.matching import OnDivergence
@@ -17,7 +18,6 @@ from chatcore.contrib.compat.client_messages import ClientMessage, parse_tools
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.errors import InvalidParam
 from chatcore.providers.params import PARAM_NAMES, list_extra_names
-from chatcore.rest.problems import InvalidFieldError
 from chatcore.rights import select_models
 from models_registry.models import AiModel
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from django.db import DatabaseError
 
+from chatcore.base.threads import run_in_thread
+from chatcore.base.token_estimate import estimate_tokens
 from chatcore.context.compactor import FittedRequest, get_compactor
 from chatcore.contrib.compat.chat_completions.request import CompletionRequest
 from chatcore.providers import normal_form
@@ -20,9 +22,7 @@ from chatcore.providers.errors import (
     ProviderUnavailable,
 )
 from chatcore.providers.registry import build_connection
-from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.spending.calls import Purpose, Reservation, end_call, expect_use, reserve_call
-from chatcore.threads import run_in_thread
 from chatcore.turns.abilities import WHERE_TO_CHANGE_IMAGES
 from chatcore.turns.overflows import (
     OverflowTries,

@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
+from chatcore.base.rest import problems
+from chatcore.base.rest.problems import Problem
 from chatcore.contrib.compat.chat_completions import errors
 from chatcore.contrib.compat.chat_completions.completion_format import (
     CompletionEnvelope,
@@ -15,8 +17,6 @@ from chatcore.contrib.compat.chat_completions.completion_format import (
     iterate_choices,
 )
 from chatcore.providers.base import ReasoningDelta, StreamEnd, StreamPart, TextDelta
-from chatcore.rest import problems
-from chatcore.rest.problems import Problem
 
 logger = logging.getLogger(__name__)
 

@@ -8,6 +8,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from chatcore.base.rest import turn_rate
+from chatcore.base.rest.auth import ApiKeyAuthentication
+from chatcore.base.rest.parsers import ImportBodyParser
 from chatcore.contrib.compat import answers
 from chatcore.contrib.compat.chat_completions import errors
 from chatcore.contrib.compat.chat_completions.completion_form import CompletionForm
@@ -17,9 +20,6 @@ from chatcore.contrib.compat.chat_completions.request import (
     parse_completion_request,
 )
 from chatcore.contrib.compat.messages import errors as anthropic_errors
-from chatcore.rest import turn_rate
-from chatcore.rest.auth import ApiKeyAuthentication
-from chatcore.rest.parsers import ImportBodyParser
 from chatcore.rights import select_models
 
 VERSION_HEADER = "anthropic-version"  # which Anthropic's clients send with every request

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core import signing
 
+from chatcore.base.rest.routes import get_base_path
 from chatcore.context import builder, summary_block
 from chatcore.context.compactor import CompactionReport, get_compactor
 from chatcore.contrib.compat.chat_completions import memory
@@ -23,7 +24,6 @@ from chatcore.contrib.compat.messages.message_format import Compaction
 from chatcore.contrib.compat.messages.request import MessageRequest
 from chatcore.models import Session
 from chatcore.providers.base import ChatMessage
-from chatcore.rest.routes import get_base_path
 from chatcore.sessions.deletion import delete_session
 
 SALT = "chatcore.messages.compaction"

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
 from chatcore.contrib.compat.content_parts import (
     decode_data,
     inspect_data,
@@ -16,7 +17,6 @@ from chatcore.files import intake
 from chatcore.models import Attachment
 from chatcore.providers.base import ToolCall
 from chatcore.providers.provider_data import CALL, THOUGHT, is_usual_order
-from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
 
 NOT_STORED = "Files are not kept here: send it as base64."
 NOT_FETCHED = "Send it as base64; addresses are not fetched."

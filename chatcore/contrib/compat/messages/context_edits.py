@@ -5,9 +5,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.context.clearing import CLEAR_THINKING, CLEAR_TOOLS, Clearing, ClearToolsEdit
 from chatcore.contrib.compat.content_parts import parse_text, require_object
-from chatcore.rest.problems import InvalidFieldError
 from chatcore.turns import client_tools
 
 COMPACT = "compact_20260112"

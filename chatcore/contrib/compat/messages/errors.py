@@ -8,11 +8,11 @@ import structlog
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 
+from chatcore.base.rest import problems
+from chatcore.base.rest.problems import Problem
 from chatcore.contrib.compat.chat_completions import errors as openai_errors
 from chatcore.contrib.compat.chat_completions.errors import OPENAI_ERRORS
 from chatcore.contrib.compat.chat_completions.memory import MISSING_RESULTS_DETAIL
-from chatcore.rest import problems
-from chatcore.rest.problems import Problem
 
 logger = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chatcore.base.rest import turn_rate
 from chatcore.contrib.compat.chat_completions.views import OpenAIFaceView
 from chatcore.contrib.compat.messages import errors
-from chatcore.rest import turn_rate
 
 
 class MessagesFaceView(OpenAIFaceView):

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from chatcore.base.rest import limits
+from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
 from chatcore.contrib.compat.client_messages import ClientMessage
 from chatcore.contrib.compat.content_parts import parse_required_text, require_object
 from chatcore.contrib.compat.messages.content_blocks import (
@@ -14,8 +16,6 @@ from chatcore.contrib.compat.messages.content_blocks import (
 from chatcore.contrib.compat.sealed_data import unseal
 from chatcore.providers.provider_data import CACHE_CONTROL, is_usual_order
 from chatcore.providers.registry import get_capabilities
-from chatcore.rest import limits
-from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
 from models_registry.models import AiModel
 
 USER_TYPES = ("text", "image", "document", "search_result", "tool_result", "compaction")

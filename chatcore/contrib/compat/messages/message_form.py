@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from chatcore.base.threads import run_in_thread
 from chatcore.context import summary_block
 from chatcore.context.clearing import clear_request, list_applied_edits, load_applied_edits
 from chatcore.contrib.compat.messages import errors
@@ -37,7 +38,6 @@ from chatcore.providers.base import (
     Tool,
     ToolCall,
 )
-from chatcore.threads import run_in_thread
 
 
 class MessageForm:

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from chatcore.api.params import ParamsField
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.content_parts import require_object
 from chatcore.contrib.compat.messages.request_tools import parse_tool_choice
 from chatcore.providers.params import PARAM_NAMES, list_extra_names
 from chatcore.providers.registry import get_capabilities
-from chatcore.rest.problems import InvalidFieldError
 from models_registry.models import AiModel
 
 OWN_NAMES = PARAM_NAMES["anthropic"] - {"metadata"}

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.context.clearing import Clearing
 from chatcore.contrib.compat.chat_completions.request import (
     CompletionRequest,
@@ -23,7 +24,6 @@ from chatcore.contrib.compat.messages.request_tools import parse_tool
 from chatcore.contrib.compat.messages.threads import parse_thread
 from chatcore.providers.params import list_extra_names
 from chatcore.providers.registry import get_capabilities
-from chatcore.rest.problems import InvalidFieldError
 from models_registry.models import AiModel
 
 SESSION_PREFIX = "session:"  # of a `metadata.user_id` that names a session

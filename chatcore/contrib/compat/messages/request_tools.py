@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.content_parts import require_object
 from chatcore.contrib.compat.messages.content_blocks import parse_cache_control
-from chatcore.rest.problems import InvalidFieldError
 
 CHOICE_TYPES = ("auto", "any", "tool", "none")
 

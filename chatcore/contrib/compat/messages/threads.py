@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
 
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.content_parts import parse_required_text, require_object
 from chatcore.contrib.compat.messages.errors import MessagesProblem
 from chatcore.models import Turn
-from chatcore.rest.problems import InvalidFieldError
 
 NAME_PREFIX = "thread_"
 MESSAGE_ID = re.compile(r"msg_([0-9a-f]{32})_[0-9]+")

@@ -8,6 +8,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.api import event_streams
+from chatcore.base.rest import turn_rate
+from chatcore.base.rest.problems import Problem
 from chatcore.context.clearing import ClearedRequest
 from chatcore.context.compactor import get_compactor
 from chatcore.contrib.compat import answers
@@ -25,8 +27,6 @@ from chatcore.contrib.compat.messages.request import (
     parse_count_request,
     parse_message_request,
 )
-from chatcore.rest import turn_rate
-from chatcore.rest.problems import Problem
 from chatcore.turns import capacity
 
 

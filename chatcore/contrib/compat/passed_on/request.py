@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.request import get_usable_model
 from chatcore.providers.params import list_extra_names
 from chatcore.providers.registry import get_capabilities
-from chatcore.rest.problems import InvalidFieldError
 from models_registry.models import AiModel
 
 # By the path: the field that it cannot be without, and the others that the provider is sent. A

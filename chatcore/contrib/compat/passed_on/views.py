@@ -13,6 +13,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.api import event_streams
+from chatcore.base.rest import turn_rate
+from chatcore.base.threads import run_in_thread
+from chatcore.base.token_estimate import estimate_tokens
 from chatcore.contrib.compat.chat_completions import streams
 from chatcore.contrib.compat.chat_completions.views import OpenAIFaceView
 from chatcore.contrib.compat.passed_on.request import PassedRequest, parse_passed_request
@@ -22,10 +25,7 @@ from chatcore.providers.base import Connection, parse_count
 from chatcore.providers.openai_stream import parse_usage
 from chatcore.providers.registry import build_connection
 from chatcore.providers.server_sent_events import EventSplitter
-from chatcore.rest import turn_rate
-from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.spending.calls import Purpose, Reservation, bound_output, end_call, reserve_call
-from chatcore.threads import run_in_thread
 from chatcore.turns import capacity
 from models_registry.prices import TokenUse
 

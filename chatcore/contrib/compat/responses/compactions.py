@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 from uuid import UUID
 
+from chatcore.base.rest.problems import InvalidFieldError
+from chatcore.base.rest.routes import get_base_path
 from chatcore.context.compactor import CompactionReport, get_compactor
 from chatcore.models import Session
-from chatcore.rest.problems import InvalidFieldError
-from chatcore.rest.routes import get_base_path
 from models_registry import keys
 
 

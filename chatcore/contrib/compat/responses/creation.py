@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from chatcore.base.rest import auth, turn_rate
+from chatcore.base.token_estimate import estimate_tokens
 from chatcore.context.compactor import get_compactor
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.responses import (
@@ -13,9 +15,7 @@ from chatcore.contrib.compat.responses import (
     storage,
 )
 from chatcore.contrib.compat.responses.request import ResponseRequest, parse_response_request
-from chatcore.rest import auth, turn_rate
 from chatcore.rights import require_model, select_models
-from chatcore.sessions.token_estimate import estimate_tokens
 from chatcore.turns import capacity
 from models_registry.models import AiModel
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from rest_framework.response import Response
 
+from chatcore.base.rest import problems
+from chatcore.base.rest.problems import Problem
 from chatcore.contrib.compat.chat_completions import errors as openai_errors
-from chatcore.rest import problems
-from chatcore.rest.problems import Problem
 
 logger = logging.getLogger(__name__)
 

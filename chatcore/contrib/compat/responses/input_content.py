@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from chatcore.base.rest import limits
+from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
 from chatcore.contrib.compat.content_parts import (
     decode_data,
     inspect_data,
@@ -14,8 +16,6 @@ from chatcore.contrib.compat.content_parts import (
 )
 from chatcore.files import intake
 from chatcore.models import Attachment
-from chatcore.rest import limits
-from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
 
 # By the type of a content part: the key of its text.
 TEXT_PART_KEYS = {

@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from chatcore.base.rest import limits
+from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
 from chatcore.contrib.compat.client_messages import ClientMessage
 from chatcore.contrib.compat.content_parts import parse_required_text, parse_text, require_object
 from chatcore.contrib.compat.responses import input_content
 from chatcore.contrib.compat.sealed_data import unseal
 from chatcore.providers.base import ToolCall
-from chatcore.rest import limits
-from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
 from chatcore.tools.mcp.catalog import build_tool_name
 
 SYSTEM_ROLES = ("system", "developer")

@@ -6,13 +6,13 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.responses import ids, records
 from chatcore.contrib.compat.responses.input_items import ItemLoader
 from chatcore.contrib.compat.responses.output_items import Item, build_stored_items
 from chatcore.contrib.compat.responses.request import build_not_found
 from chatcore.models import Message
-from chatcore.rest.problems import InvalidFieldError
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 100

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chatcore.api.params import ParamsField
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.request import SESSION_HEADER, get_usable_model
 from chatcore.contrib.compat.content_parts import parse_text
@@ -17,7 +18,6 @@ from chatcore.contrib.compat.responses.mcp import request_servers
 from chatcore.contrib.compat.responses.output_items import ReasoningForm
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.errors import InvalidParam
-from chatcore.rest.problems import InvalidFieldError
 from chatcore.tools.mcp.turn_servers import RequestServer
 from models_registry.models import AiModel
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.content_parts import parse_required_text
 from chatcore.contrib.compat.responses.mcp import request_servers
 from chatcore.models import Session
-from chatcore.rest.problems import InvalidFieldError
 from chatcore.tools.mcp.catalog import build_tool_name
 from chatcore.turns import client_tools
 from models_registry.models import AiModel

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.client_messages import ClientMessage
 from chatcore.contrib.compat.responses import history, ids
 from chatcore.contrib.compat.responses.input_items import InputApproval
@@ -12,7 +13,6 @@ from chatcore.contrib.compat.responses.mcp import items as mcp_items
 from chatcore.contrib.compat.responses.origins import Origin
 from chatcore.contrib.compat.responses.request import ResponseRequest
 from chatcore.models import Session, ToolApproval, Turn
-from chatcore.rest.problems import InvalidFieldError
 from chatcore.turns import approvals, client_tools, lifecycle, service, waiting
 from chatcore.turns.approvals import Approval
 

@@ -11,6 +11,8 @@ from uuid import uuid4
 
 from django.conf import settings
 
+from chatcore.base.rest.problems import InvalidFieldError
+from chatcore.base.threads import PREPARATION, TOOLS
 from chatcore.context import builder
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.stateless import StatelessExchange
@@ -40,8 +42,6 @@ from chatcore.providers.base import (
     ToolCall,
     Usage,
 )
-from chatcore.rest.problems import InvalidFieldError
-from chatcore.threads import PREPARATION, TOOLS
 from chatcore.turns.client_tools import keep_first_calls
 from chatcore.turns.generation import CALLS_AT_ONCE, TooManyToolRounds
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.chat_completions.client_watch import wait_for_stopped_answer
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.client_messages import ClientMessage, import_messages, store_files
@@ -15,7 +16,6 @@ from chatcore.contrib.compat.responses import compactions, history, ids, resumin
 from chatcore.contrib.compat.responses.origins import Origin, find_origin
 from chatcore.contrib.compat.responses.request import ResponseRequest
 from chatcore.models import Message, Session, Turn
-from chatcore.rest.problems import InvalidFieldError
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.deletion import delete_session

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
 from typing import Any
 
+from chatcore.base.threads import run_in_thread
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.responses import errors, ids, records, resource
 from chatcore.contrib.compat.responses.mcp import items as mcp_items
@@ -15,7 +16,6 @@ from chatcore.events import retention
 from chatcore.events.types import TURN_END_EVENTS, EventType
 from chatcore.events.types import Event as LogEvent
 from chatcore.models import Message, Turn
-from chatcore.threads import run_in_thread
 from chatcore.tools.mcp import catalog
 from chatcore.turns import service
 

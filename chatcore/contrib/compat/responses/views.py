@@ -11,6 +11,9 @@ from rest_framework.response import Response
 from chatcore.api import event_streams
 from chatcore.api.errors import build_turn_problem
 from chatcore.api.turn_responses import wait_for_end
+from chatcore.base.rest import turn_rate
+from chatcore.base.rest.auth import get_scope
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.chat_completions.client_watch import ClientWatch
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.streams import await_first_chunk
@@ -29,9 +32,6 @@ from chatcore.contrib.compat.responses.request import ResponseRequest
 from chatcore.contrib.compat.responses.stateless import UnstoredResponse
 from chatcore.events.long_responses import call_at_end, hand_over_stream
 from chatcore.models import Turn
-from chatcore.rest import turn_rate
-from chatcore.rest.auth import get_scope
-from chatcore.rest.problems import InvalidFieldError
 from chatcore.turns import capacity
 
 

@@ -16,6 +16,12 @@ from typing import Any
 
 from chatcore.accounts.senders import find_token_sender
 from chatcore.accounts.sign_out_watch import sign_out_watch
+from chatcore.base.rest import limits, turn_rate
+from chatcore.base.rest.auth import build_sender_problem, find_scope, find_sender
+from chatcore.base.rest.parsers import TooManyValues, hold_large_body, parse_large_json
+from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
+from chatcore.base.slots import ProcessFull, Slots, UserFull
+from chatcore.base.threads import PREPARATION, TOOLS, run_in_thread
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.responses import creation, errors, turn_streams
@@ -23,13 +29,7 @@ from chatcore.contrib.compat.responses.origins import build_previous_problem
 from chatcore.contrib.compat.responses.request import ResponseRequest
 from chatcore.contrib.compat.responses.stateless import Memory, UnstoredResponse
 from chatcore.contrib.compat.responses.stream_events import Event
-from chatcore.rest import limits, turn_rate
-from chatcore.rest.auth import build_sender_problem, find_scope, find_sender
-from chatcore.rest.parsers import TooManyValues, hold_large_body, parse_large_json
-from chatcore.rest.problems import InvalidFieldError, TooLargeProblem
 from chatcore.serving.answers import CLOSE_POLICY, refuse_handshake
-from chatcore.slots import ProcessFull, Slots, UserFull
-from chatcore.threads import PREPARATION, TOOLS, run_in_thread
 from chatcore.turns import capacity
 
 PATHS = ("/v1/responses", "/v1/responses/")

@@ -13,14 +13,19 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chatcore.api.import_places import OneImportAtATime
+from chatcore.base.rest import limits
+from chatcore.base.rest.parsers import (
+    TooManyValues,
+    hold_large_body,
+    name_sender,
+    require_few_values,
+)
+from chatcore.base.rest.problems import TooLargeProblem
 from chatcore.contrib.imports import runs as import_runs
 from chatcore.contrib.imports.export_files import UnreadableExport, open_export
 from chatcore.contrib.imports.models import Import
 from chatcore.contrib.imports.project_storing import count_projects
 from chatcore.models import Session
-from chatcore.rest import limits
-from chatcore.rest.parsers import TooManyValues, hold_large_body, name_sender, require_few_values
-from chatcore.rest.problems import TooLargeProblem
 from chatcore.transfer import reader
 
 DEFAULT_NAME = "export.json"

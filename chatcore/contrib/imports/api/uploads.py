@@ -14,10 +14,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from chatcore.base.rest import limits
+from chatcore.base.rest.problems import Problem, TooLargeProblem
 from chatcore.contrib.imports import jobs as import_jobs
 from chatcore.contrib.imports.models import Import, ImportFile
-from chatcore.rest import limits
-from chatcore.rest.problems import Problem, TooLargeProblem
 
 OFFSET_PARAMETER = OpenApiParameter(
     "offset", int, required=True, description="Bytes of the file before this piece."

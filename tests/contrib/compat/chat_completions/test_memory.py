@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from openai import OpenAI
 
-from chatcore.databases.short_transactions import ShortTransactions
+from chatcore.base.databases.short_transactions import ShortTransactions
 from chatcore.models import Message, Session
 from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.content_parts import parse_text
 from chatcore.models import McpServer
 from chatcore.models.mcp_server import MAX_LABEL_CHARS
-from chatcore.rest.problems import InvalidFieldError
 from chatcore.tools.mcp.addresses import check_address, check_headers
 from chatcore.tools.mcp.turn_servers import RequestServer
 from chatcore.turns import client_tools

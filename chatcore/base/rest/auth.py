@@ -19,9 +19,9 @@ from rest_framework.authentication import SessionAuthentication
 from rest_framework.permissions import SAFE_METHODS
 from structlog.contextvars import bind_contextvars
 
+from chatcore.base.rest.origins import describe_origin, is_about_origin
+from chatcore.base.rest.problems import Problem
 from chatcore.extension import get_extensions
-from chatcore.rest.origins import describe_origin, is_about_origin
-from chatcore.rest.problems import Problem
 
 API_KEY_NAME = "HTTP_X_API_KEY"
 

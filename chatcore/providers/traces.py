@@ -7,8 +7,8 @@ from contextlib import aclosing, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
+from chatcore.base.traces import spans
 from chatcore.providers.base import Connection, Request, StreamEnd, StreamPart, TextDelta, ToolCall
-from chatcore.traces import spans
 
 # The parameters of a request that the conventions have a name for.
 PARAM_NAMES = {

@@ -16,7 +16,7 @@ from django.contrib.auth import get_user_model
 from django.core.cache import cache
 from django.db import transaction
 
-from chatcore.rest.problems import Problem
+from chatcore.base.rest.problems import Problem
 
 WINDOW_SECONDS = 60.0
 # The part of the limit that a process counts in memory. With several processes, a user may so start

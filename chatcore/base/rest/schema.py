@@ -6,8 +6,8 @@ from drf_spectacular.authentication import SessionScheme
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema as Base
 
-from chatcore.rest.fields import BODY_RULE
-from chatcore.rest.problems import MEDIA_TYPE, ProblemSchemaSerializer
+from chatcore.base.rest.fields import BODY_RULE
+from chatcore.base.rest.problems import MEDIA_TYPE, ProblemSchemaSerializer
 
 COMMON_PROBLEMS = {
     "400": "A parameter is not known, or not valid.",
@@ -60,13 +60,13 @@ class ProblemAutoSchema(Base):
 class CookieScheme(SessionScheme):
     """The security scheme of a browser's session."""
 
-    target_class = "chatcore.rest.auth.CookieAuthentication"
+    target_class = "chatcore.base.rest.auth.CookieAuthentication"
 
 
 class BearerScheme(OpenApiAuthenticationExtension):
     """The security scheme of bearer tokens."""
 
-    target_class = "chatcore.rest.auth.BearerTokenAuthentication"
+    target_class = "chatcore.base.rest.auth.BearerTokenAuthentication"
     name = "token"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
@@ -83,7 +83,7 @@ def drop_slash_twins(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple[s
 
 
 def apply_body_rules(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Return the document with the rules of bodies (chatcore.rest.fields.body_rules) in place."""
+    """Return the document with the rules of bodies (`fields.body_rules`) in place."""
     for schema in result["components"]["schemas"].values():
         for name in [name for name in schema if name.startswith(BODY_RULE)]:
             schema[name.removeprefix(BODY_RULE)] = schema.pop(name)

@@ -6,7 +6,7 @@ from django.core.exceptions import MiddlewareNotUsed
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from chatcore.traces import spans
+from chatcore.base.traces import spans
 
 
 class RequestTraces:

@@ -18,11 +18,11 @@ from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
-from chatcore.rest import limits
-from chatcore.rest.problems import TooLargeProblem
-from chatcore.sessions.truncation import clean_json
-from chatcore.slots import PersonLocks
-from chatcore.threads import give_back_connection
+from chatcore.base.rest import limits
+from chatcore.base.rest.problems import TooLargeProblem
+from chatcore.base.slots import PersonLocks
+from chatcore.base.threads import give_back_connection
+from chatcore.base.truncation import clean_json
 
 _person_locks = PersonLocks()
 # A text that never ends goes to the end, so that each byte is looked at once.

@@ -7,10 +7,10 @@ from django.core.validators import RegexValidator
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
-from chatcore.rest import limits
-from chatcore.rest.problems import TooLargeProblem
+from chatcore.base.rest import limits
+from chatcore.base.rest.problems import TooLargeProblem
 
-BODY_RULE = "x-rule-"  # begins the name of a rule until chatcore.rest.schema puts it in its place
+BODY_RULE = "x-rule-"  # begins the name of a rule until `schema.apply_body_rules` puts it in place
 MAX_INTEGER = 2**31 - 1  # the largest value that an integer column holds on both databases
 
 

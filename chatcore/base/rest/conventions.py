@@ -4,18 +4,18 @@ from chatcore.extension import get_app_setting
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "chatcore.rest.auth.BearerTokenAuthentication",
-        "chatcore.rest.auth.CookieAuthentication",
+        "chatcore.base.rest.auth.BearerTokenAuthentication",
+        "chatcore.base.rest.auth.CookieAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": [
         "rest_framework.permissions.IsAuthenticated",
-        "chatcore.rest.query_params.KnownParameters",
+        "chatcore.base.rest.query_params.KnownParameters",
     ],
-    "DEFAULT_PARSER_CLASSES": ["chatcore.rest.parsers.JsonBodyParser"],
+    "DEFAULT_PARSER_CLASSES": ["chatcore.base.rest.parsers.JsonBodyParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "chatcore.rest.parsers.JsonOnlyNegotiation",
-    "DEFAULT_PAGINATION_CLASS": "chatcore.rest.pagination.KeysetPagination",
-    "DEFAULT_SCHEMA_CLASS": "chatcore.rest.schema.ProblemAutoSchema",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "chatcore.base.rest.parsers.JsonOnlyNegotiation",
+    "DEFAULT_PAGINATION_CLASS": "chatcore.base.rest.pagination.KeysetPagination",
+    "DEFAULT_SCHEMA_CLASS": "chatcore.base.rest.schema.ProblemAutoSchema",
     "EXCEPTION_HANDLER": "chatcore.api.errors.handle_exception",
     # Without it, OPTIONS would describe an endpoint to users who may not call it.
     "DEFAULT_METADATA_CLASS": None,
@@ -35,10 +35,10 @@ SPECTACULAR_SETTINGS = {
         "CallKindEnum": "compaction.models.ModelCall.Kind",
         **get_app_setting("ENUM_NAMES", {}),
     },
-    "PREPROCESSING_HOOKS": ["chatcore.rest.schema.drop_slash_twins"],
+    "PREPROCESSING_HOOKS": ["chatcore.base.rest.schema.drop_slash_twins"],
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "chatcore.rest.schema.apply_body_rules",
+        "chatcore.base.rest.schema.apply_body_rules",
     ],
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",

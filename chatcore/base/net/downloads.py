@@ -3,7 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from chatcore.net import outbound
+from chatcore.base.net import outbound
 from chatcore.tools.base import ToolError
 
 if TYPE_CHECKING:

@@ -44,7 +44,7 @@ STORAGE_FULL = Outage(
     detail="The server has no room left to store anything.",
     retry_after=60,
 )
-# Few things need Redis itself (chatcore/caches.py): the others go on in memory.
+# Few things need Redis itself (chatcore/base/caches.py): the others go on in memory.
 CACHE_AWAY = Outage(
     status=503,
     type="cache_unavailable",

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.http import HttpRequest
 
-from chatcore.databases.outages import DATABASE_AWAY, find_outage
+from chatcore.base.databases.outages import DATABASE_AWAY, find_outage
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 # Statements that change a conversation. What the framework writes besides, as the counters of the

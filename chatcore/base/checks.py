@@ -8,7 +8,7 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import DatabaseError
 from django.utils.module_loading import import_string
 
-from chatcore.databases import absent_apps
+from chatcore.base.databases import absent_apps
 from models_registry.models import Provider
 from models_registry.provider_options import find_problems
 

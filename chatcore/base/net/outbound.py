@@ -32,7 +32,7 @@ async def open_response(
     """
     import httpx2
 
-    from chatcore.net.guarded_transport import GuardedTransport
+    from chatcore.base.net.guarded_transport import GuardedTransport
 
     limits = httpx2.Timeout(step_seconds, connect=CONNECT_SECONDS)
     async with httpx2.AsyncClient(

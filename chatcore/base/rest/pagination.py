@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
-from chatcore.rest.problems import InvalidFieldError
+from chatcore.base.rest.problems import InvalidFieldError
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 100

@@ -21,7 +21,7 @@ from asgiref.sync import sync_to_async
 from django.db import Error as DatabaseProblem
 from django.db import connections, reset_queries
 
-from chatcore.databases.outages import StorageAway, find_outage
+from chatcore.base.databases.outages import StorageAway, find_outage
 
 logger = logging.getLogger(__name__)
 FIRST_PAUSE_SECONDS = 0.1

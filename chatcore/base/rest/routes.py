@@ -11,7 +11,7 @@ from rest_framework.exceptions import NotFound
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from chatcore.rest.problems import MEDIA_TYPE, build_body
+from chatcore.base.rest.problems import MEDIA_TYPE, build_body
 
 
 def build_url_patterns(routes: Mapping[str, type[APIView]]) -> list[URLPattern]:

@@ -10,7 +10,7 @@ from typing import Any
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.request import Request
 
-from chatcore.rest.problems import Problem
+from chatcore.base.rest.problems import Problem
 
 IF_MATCH = OpenApiParameter(
     "If-Match",

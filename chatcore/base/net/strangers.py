@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from chatcore.threads import give_back_connection
+from chatcore.base.threads import give_back_connection
 
 T = TypeVar("T")
 

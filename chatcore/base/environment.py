@@ -20,7 +20,7 @@ import environ
 from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
 
-from chatcore import secret_files
+from chatcore.base import secret_files
 
 env = environ.Env()
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
-from chatcore.databases.outages import DATABASE_LOCKED, find_outage
+from chatcore.base.databases.outages import DATABASE_LOCKED, find_outage
 
 logger = logging.getLogger(__name__)
 

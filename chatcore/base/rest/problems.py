@@ -17,8 +17,8 @@ from django.http import Http404
 from rest_framework import exceptions, serializers
 from rest_framework.response import Response
 
-from chatcore.databases.outages import find_outage
-from chatcore.rest.commits import describe_stored_part
+from chatcore.base.databases.outages import find_outage
+from chatcore.base.rest.commits import describe_stored_part
 
 logger = logging.getLogger(__name__)
 

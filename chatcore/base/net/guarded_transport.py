@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import httpx2
 
-from chatcore.net import address_guard, certificates
+from chatcore.base.net import address_guard, certificates
 from chatcore.tools.base import ToolError
 
 MAX_ADDRESSES = 3

@@ -7,7 +7,7 @@ from typing import Any
 
 from rest_framework.exceptions import APIException
 
-from chatcore.rest import problems
+from chatcore.base.rest import problems
 
 # Returns the status and the body of an error of another API for the body of a problem.
 FormatError = Callable[[dict[str, Any]], tuple[int, dict[str, Any]]]

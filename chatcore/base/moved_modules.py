@@ -1,0 +1,92 @@
+"""Modules that have moved can be imported by their old names until version 0.3.
+
+Settings, migrations, rows of the queue and programs of others may name them. Remove this module
+with its table then.
+"""
+
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+# A package stands for all that is in it.
+MOVED = {
+    "chatcore.caches": "chatcore.base.caches",
+    "chatcore.checks": "chatcore.base.checks",
+    "chatcore.databases": "chatcore.base.databases",
+    "chatcore.databases.erasure": "chatcore.search.erasure",
+    "chatcore.environment": "chatcore.base.environment",
+    "chatcore.metrics": "chatcore.base.metrics",
+    "chatcore.net": "chatcore.base.net",
+    "chatcore.rest": "chatcore.base.rest",
+    "chatcore.row_by_row": "chatcore.base.row_by_row",
+    "chatcore.secret_files": "chatcore.base.secret_files",
+    "chatcore.sessions.keeping": "chatcore.base.keeping",
+    "chatcore.sessions.token_estimate": "chatcore.base.token_estimate",
+    "chatcore.sessions.truncation": "chatcore.base.truncation",
+    "chatcore.sessions.visible_text": "chatcore.base.visible_text",
+    "chatcore.slots": "chatcore.base.slots",
+    "chatcore.statements": "chatcore.models.statements",
+    "chatcore.threads": "chatcore.base.threads",
+    "chatcore.traces": "chatcore.base.traces",
+    "chatcore.traces.calls": "chatcore.providers.traces",
+}
+
+
+_new_names = dict(MOVED)
+
+
+def keep_old_names(new_names: Mapping[str, str]) -> None:
+    """Let the modules be imported by their old names, too."""
+    _new_names.update(new_names)
+
+
+def list_old_names() -> list[str]:
+    """Return the old names of modules and packages that have moved."""
+    return list(_new_names)
+
+
+def find_new_name(name: str) -> str:
+    """Return where a module is now; empty if it has not moved."""
+    package, rest = name, ""
+    while package:
+        if package in _new_names:
+            return _new_names[package] + rest
+        package, _, last = package.rpartition(".")
+        rest = f".{last}{rest}"
+    return ""
+
+
+class _Finder(MetaPathFinder, Loader):
+    """Finds modules by their old names. What it finds is the same module under both names."""
+
+    def __init__(self) -> None:
+        self._specs: dict[str, ModuleSpec | None] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return that a moved module is loaded here; None for all others."""
+        return ModuleSpec(fullname, self) if find_new_name(fullname) else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Import the module from its new place."""
+        new_name = find_new_name(spec.name)
+        module = import_module(new_name)
+        warnings.warn(
+            f"{spec.name} is {new_name} now; the old name works until version 0.3.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        self._specs[new_name] = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Leave the module as it is, with the spec of its own that the import has replaced."""
+        module.__spec__ = self._specs.pop(module.__name__)
+
+
+sys.meta_path.insert(0, _Finder())
