@@ -277,7 +277,7 @@ Q_CLUSTER = {
     "orm": "default",
     "workers": read_number("CHATCORE_WORKERS", 2, minimum=1),
     "timeout": 120,
-    # Seconds; more than any task may take (MAX_RUN_SECONDS in compaction/worker/tasks.py), because
+    # Seconds; more than any task may take (MAX_RUN_SECONDS in compaction/runs/tasks.py), because
     # after this time the queue gives the task to a second worker.
     "retry": 2000,
     "queue_limit": 1,

@@ -1,15 +1,22 @@
 """The tables of compaction. Django finds all of them through this module, and only so."""
 
 import uuid
+import zlib
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from compaction.core.knobs import PolicyError
+from compaction.core.policy import Policy
+from compaction.core.presets import PRESETS
+
 OPEN_STATUSES = ("queued", "running")
 MAX_FRUITLESS_RUNS = 2
 MAX_SEQ = 2**31 - 1
+ZLIB_LEVEL = 1  # what is sent is mostly prose, which the others make little smaller
 
 
 class CompactionRun(models.Model):
@@ -214,10 +221,16 @@ class CompactionPolicy(models.Model):
 
     def clean(self) -> None:
         """Refuse what the engine would refuse. Raises ValidationError, which names the field."""
-        # policies imports this module.
-        from compaction.policies import validate_policy_row
-
-        validate_policy_row(self.name, self.base, self.overrides)
+        if self.name in PRESETS:
+            raise ValidationError({"name": "A preset has this name."})
+        if self.base not in PRESETS:
+            raise ValidationError(
+                {"base": f"There is no preset named {self.base!r}; there are {', '.join(PRESETS)}."}
+            )
+        try:
+            Policy.parse(self.overrides, PRESETS[self.base])
+        except PolicyError as error:
+            raise ValidationError({"overrides": str(error)}) from None
 
 
 class SessionState(models.Model):
@@ -303,11 +316,133 @@ class WorkingState(models.Model):
         return str(self.session_id)
 
 
+def pack_text(text: str | bytes) -> bytes:
+    """Return a text, or its bytes in UTF-8, in the form in which it is stored."""
+    content = text if isinstance(text, bytes) else text.encode(errors="replace")
+    return zlib.compress(content, ZLIB_LEVEL)
+
+
+def unpack_text(content: bytes | memoryview | None) -> str | None:
+    """Return a stored text; None where there is none."""
+    return None if content is None else zlib.decompress(content).decode(errors="replace")
+
+
+class ModelCall(models.Model):
+    """One call of a language model for a run.
+
+    A run's calls make a tree: of its levels, of their parts, and of the attempts at each part.
+    """
+
+    class Kind(models.TextChoices):
+        MESSAGES = "messages"
+        LEAF = "leaf"
+        MERGE = "merge"
+        ROLLUP = "rollup"
+        MEMORY = "memory"
+
+    class Refusal(models.TextChoices):
+        NO_ANSWER = "no_answer"
+        NONSENSE = "nonsense"
+        UNTRUE = "untrue"
+        STATE_ONLY = "state_only"
+
+    # Without a column for the session: an insert would lock its row after the run's, which is
+    # against the order of locks (docs/concurrency.md).
+    run = models.ForeignKey(
+        CompactionRun, on_delete=models.CASCADE, related_name="calls", db_index=False
+    )
+    number = models.PositiveIntegerField(help_text="Of the run's calls, from 1.")
+    claim = models.PositiveIntegerField(help_text="The number of the run's claim that made it.")
+    kind = models.CharField(max_length=8, choices=Kind.choices)
+    level = models.PositiveIntegerField(
+        default=0, help_text="0: it read messages. A merge read the answers of the level below."
+    )
+    part = models.PositiveIntegerField(help_text="Of the parts of this claim, from 1.")
+    attempt = models.PositiveIntegerField(help_text="At this part, from 1.")
+    model = models.CharField(max_length=200, blank=True)
+    request = models.BinaryField(
+        null=True, help_text="The body as it was sent, by zlib; null: not kept, or forgotten."
+    )
+    answer = models.BinaryField(
+        null=True, help_text="The text as the model wrote it, by zlib; null: not kept or forgotten."
+    )
+    finish = models.CharField(max_length=16, blank=True, help_text="How the answer ended.")
+    refusal = models.CharField(
+        max_length=16, blank=True, choices=Refusal.choices, help_text="Empty: the answer was used."
+    )
+    reason = models.TextField(blank=True, help_text="Why the answer was not used.")
+    input_tokens = models.PositiveIntegerField(default=0)
+    cached_tokens = models.PositiveIntegerField(default=0)
+    output_tokens = models.PositiveIntegerField(default=0)
+    cost = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
+    seconds = models.FloatField(default=0, help_text="From the request to the end of the answer.")
+    first_word_seconds = models.FloatField(default=0)
+    ended_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "number"], name="one_call_a_number"),
+        ]
+
+    def __str__(self) -> str:
+        return f"call {self.number} of run {self.run_id}"
+
+    @property
+    def request_text(self) -> str | None:
+        """Return the request's body; None where it is not stored."""
+        return unpack_text(self.request)
+
+    @property
+    def answer_text(self) -> str | None:
+        """Return the answer as the model wrote it; None where it is not stored."""
+        return unpack_text(self.answer)
+
+
+class ModelRatio(models.Model):
+    """What calls of a model taught: real tokens for each estimated one, its window, its speed."""
+
+    model = models.CharField(max_length=255, unique=True, help_text="provider/name")
+    ratio = models.FloatField(default=1)
+    samples = models.PositiveIntegerField(default=0)
+    window = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Tokens; the window that a refusal named. Null: none did."
+    )
+    window_learned_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="When it was learned, or last doubted by sending a longer request.",
+    )
+    registered = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="The registry's window at that time. If it has changed since, "
+        "the learned window is void.",
+    )
+    prompt_speed = models.FloatField(
+        null=True, blank=True, help_text="Tokens a second that it reads; null: not measured."
+    )
+    answer_speed = models.FloatField(
+        null=True, blank=True, help_text="Tokens a second that it writes; null: not measured."
+    )
+
+    def __str__(self) -> str:
+        return self.model
+
+
+class WorkerBeat(models.Model):
+    """The newest sign of life of a worker command."""
+
+    name = models.CharField(
+        primary_key=True, max_length=200, help_text="The machine and the process."
+    )
+    seen_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name
+
+
 def find_open_run(session_id: uuid.UUID) -> CompactionRun | None:
     """Return the session's queued or running run, if there is one."""
     return CompactionRun.objects.filter(session_id=session_id, status__in=OPEN_STATUSES).first()
-
-
-from compaction.runs.worker_signs import WorkerBeat  # noqa: E402, F401
-from compaction.sizing.model_ratio import ModelRatio  # noqa: E402, F401
-from compaction.summaries.call_table import ModelCall  # noqa: E402, F401

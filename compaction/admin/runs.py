@@ -23,10 +23,9 @@ from compaction.admin.differences import render_difference
 from compaction.admin.rendering import render_preformatted, render_table
 from compaction.core.state import render_state
 from compaction.models import OPEN_STATUSES, CompactionRun, ModelCall
-from compaction.runs import allowance, cancellation, engine, queue
+from compaction.runs import allowance, cancellation, engine, queue, tasks
 from compaction.sessions.records import name_session
 from compaction.summaries import state as summary_state
-from compaction.worker import tasks
 
 Status = CompactionRun.Status
 # The acts with a button on the page, with the runs that have it.

@@ -8,7 +8,6 @@ from functools import cache, lru_cache
 from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import ValidationError
 
 from compaction.core.budget import Budget
 from compaction.core.knobs import PolicyError
@@ -141,20 +140,3 @@ def parse_policy_snapshot(snapshot: Mapping[str, Any]) -> Policy:
 def _parse_snapshot_text(text: str) -> Policy:
     policy = Policy.parse(json.loads(text), PRESETS[DEFAULT_POLICY])
     return get_memory().limit_policy(policy)
-
-
-def validate_policy_row(name: str, base: str, overrides: Any) -> None:
-    """Refuse a stored policy that could not be used. Raises ValidationError, which names the field.
-
-    `overrides` is JSON from a form, so it may have any type.
-    """
-    if name in PRESETS:
-        raise ValidationError({"name": "A preset has this name."})
-    if base not in PRESETS:
-        raise ValidationError(
-            {"base": f"There is no preset named {base!r}; there are {', '.join(PRESETS)}."}
-        )
-    try:
-        Policy.parse(overrides, PRESETS[base])
-    except PolicyError as error:
-        raise ValidationError({"overrides": str(error)}) from None

@@ -12,8 +12,7 @@ from chatcore.providers.errors import ContextBudgetExceeded, ContextOverflow
 from compaction.core.estimate import estimate_transcript
 from compaction.core.transcript import Transcript, TranscriptEntry
 from compaction.models import OPEN_STATUSES, CompactionRun, SessionState, find_open_run
-from compaction.requests import editing, fallbacks
-from compaction.requests.editing import add_runtime_hint, rebuild_request
+from compaction.requests import fallbacks
 from compaction.requests.measured_request import (
     MeasuredRequest,
     describe_oversized_message,
@@ -23,7 +22,8 @@ from compaction.requests.measured_request import (
 )
 from compaction.runs import engine
 from compaction.sessions.facts import is_answering, load_last_model
-from compaction.sizing import calibration, request_size, session_context
+from compaction.sizing import built_requests, calibration, request_size, session_context
+from compaction.sizing.built_requests import add_runtime_hint, rebuild_request
 from compaction.sizing.decision_log import log_decision
 from compaction.sizing.session_context import NoSuchSession, SessionContext
 
@@ -45,7 +45,7 @@ def fit_request(session: Session, request: Request) -> FittedRequest:
     if context is None:
         return _build_complete_answer(session, request)
     if context.automatic_mode == "off":
-        fitted_request = editing.fit_attachments(context, request)
+        fitted_request = built_requests.fit_attachments(context, request)
         return _build_complete_answer(session, add_runtime_hint(context, fitted_request))
     measured_request = measure_request(context, request)
     # The run that was waited for may have changed the context, so the request is built again.
@@ -88,7 +88,7 @@ def preview_request(session: Session, request: Request) -> FittedRequest:
     if context is None:
         return _build_complete_answer(session, request)
     if context.automatic_mode == "off":
-        fitted_request = editing.fit_attachments(context, request)
+        fitted_request = built_requests.fit_attachments(context, request)
         return _build_complete_answer(session, add_runtime_hint(context, fitted_request))
     measured_request = measure_request(context, request)
     request_with_hint = add_runtime_hint(context, measured_request.request)

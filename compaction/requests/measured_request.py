@@ -9,9 +9,8 @@ from chatcore.providers.base import Request
 from compaction.core.estimate import LastUsage, Measurement, estimate_transcript
 from compaction.core.transcript import Transcript
 from compaction.models import CompactionRun
-from compaction.requests import editing
-from compaction.requests.editing import parse_request, rebuild_request
-from compaction.sizing import request_size, session_context
+from compaction.sizing import built_requests, request_size, session_context
+from compaction.sizing.built_requests import parse_request, rebuild_request
 from compaction.sizing.decision_log import Action, is_logged, log_decision
 from compaction.sizing.session_context import SessionContext
 
@@ -131,7 +130,7 @@ def measure_request(context: SessionContext, request: Request) -> MeasuredReques
 
 
 def _measure_complete_request(context: SessionContext, request: Request) -> MeasuredRequest:
-    fitted_request = editing.fit_attachments(context, request)
+    fitted_request = built_requests.fit_attachments(context, request)
     parsed_request = parse_request(
         fitted_request, context.facts.last_usage, family=context.facts.family
     )

@@ -12,7 +12,6 @@ from compaction.core.presets import ONECLAW
 from compaction.core.transcript import TranscriptEntry
 from compaction.core.trimming import drop_oldest_to_fit, shorten_results_to_fit
 from compaction.models import SessionState
-from compaction.requests.editing import build_model_facts, parse_request
 from compaction.requests.fallbacks import keep_entries
 from compaction.requests.measured_request import (
     MeasuredRequest,
@@ -21,6 +20,7 @@ from compaction.requests.measured_request import (
     measure_request,
 )
 from compaction.sizing import calibration, session_context
+from compaction.sizing.built_requests import build_model_facts, parse_request
 from compaction.sizing.session_context import SessionContext
 from models_registry.models import AiModel
 

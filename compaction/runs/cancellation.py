@@ -6,8 +6,7 @@ from django.utils import timezone
 from chatcore.events.log import append_events
 from chatcore.events.types import CompactionEndedPayload, EventType
 from compaction.models import OPEN_STATUSES, CompactionRun
-from compaction.runs import lifecycle
-from compaction.worker import tasks
+from compaction.runs import lifecycle, tasks
 
 REASON = "It was stopped by hand."
 

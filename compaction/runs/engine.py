@@ -25,18 +25,17 @@ from django.db import Error as DatabaseProblem
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
+from chatcore.base.databases.patience import is_outage, store_patiently
 from chatcore.context import revisions
 from chatcore.sessions import changes
 from compaction.models import OPEN_STATUSES, CompactionRun
-from compaction.runs import execution, leases, lifecycle, replacement
-from compaction.runs.patience import is_outage, store_patiently
+from compaction.runs import execution, leases, lifecycle, replacement, tasks
 from compaction.runs.queue import RunConflict, RunOptions, find_or_create_run, load_run_context
 from compaction.sessions.facts import load_session_facts
 from compaction.sessions.transcripts import StaleTranscript
 from compaction.sizing.session_context import NoSuchSession
 from compaction.summaries import state
 from compaction.summaries.summarizer import simulate_summary
-from compaction.worker import tasks
 
 logger = logging.getLogger(__name__)
 

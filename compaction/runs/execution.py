@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from chatcore.base.databases.patience import is_outage, store_patiently
 from compaction import policies
 from compaction.core import pipeline
 from compaction.core.budget import Budget
@@ -14,16 +15,14 @@ from compaction.core.policy import Policy
 from compaction.core.stages.base import Summarize, SummaryFailed
 from compaction.core.transcript import Transcript
 from compaction.models import CompactionRun
-from compaction.requests import editing
 from compaction.runs import leases, lifecycle, repetition, replacement
 from compaction.runs.memory_fold import MemoryFold, store_fold
-from compaction.runs.patience import is_outage, store_patiently
 from compaction.runs.progress import RunProgress
 from compaction.runs.telemetry import trace_run
 from compaction.sessions import transcripts
 from compaction.sessions.memory import get_memory
 from compaction.sessions.transcripts import StaleTranscript
-from compaction.sizing import request_size, session_context
+from compaction.sizing import built_requests, request_size, session_context
 from compaction.sizing.session_context import SessionContext
 from compaction.summaries import memory
 from compaction.summaries.summarizer import Summarizer
@@ -84,7 +83,7 @@ def process_run(run: CompactionRun) -> None:
 def load_transcript(context: SessionContext) -> Transcript:
     """Return the current transcript, counted as the policy counts."""
     stored_transcript = transcripts.load_transcript(
-        context.facts, fit_request=partial(editing.fit_attachments, context)
+        context.facts, fit_request=partial(built_requests.fit_attachments, context)
     )
     return request_size.recount_transcript(stored_transcript, context.policy)
 

@@ -2,29 +2,15 @@
 
 from datetime import timedelta
 
-from django.db import models
 from django.db.models.functions import Now
+
+from compaction.models import WorkerBeat
 
 SIGN_SECONDS = 60.0  # between two signs of a command
 # One that is silent for so long is gone; it may have waited for the database meanwhile.
 SILENCE = timedelta(seconds=2.5 * SIGN_SECONDS)
 YOUNG = timedelta(seconds=0.8 * SIGN_SECONDS)
 FORGET = timedelta(days=1)
-
-
-class WorkerBeat(models.Model):
-    """The newest sign of life of a worker command."""
-
-    name = models.CharField(
-        primary_key=True, max_length=200, help_text="The machine and the process."
-    )
-    seen_at = models.DateTimeField()
-
-    class Meta:
-        app_label = "compaction"
-
-    def __str__(self) -> str:
-        return self.name
 
 
 def record_sign(name: str) -> None:

@@ -1,1 +1,1 @@
-"""Load what decides about a session's compaction, and measure its next request in tokens."""
+"""Load what decides about a session's compaction, measure its next request, and fit its files."""

@@ -9,8 +9,8 @@ from django.db import transaction
 from django.db.models import DecimalField, F, Value
 from django.db.models.functions import Coalesce
 
+from chatcore.base.databases.patience import store_patiently
 from compaction.models import CompactionRun, ModelCall
-from compaction.runs.patience import store_patiently
 from compaction.sizing.speed import CallTimes
 from compaction.summaries.model_calls import CallResult
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compaction.core.stages.base import SummaryFailed
-from compaction.models import CompactionRun, ModelCall
+from compaction.models import CompactionRun, ModelCall, pack_text
 from compaction.summaries.accounting import record_call
-from compaction.summaries.call_table import pack_text
 from compaction.summaries.model_calls import CallFailed, CallResult, CallTrace, Prompt
 from compaction.summaries.refusals import count_refusal, name_refusal, store_refusal
 

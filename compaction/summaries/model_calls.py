@@ -16,6 +16,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
+from chatcore.base.databases.patience import store_patiently
 from chatcore.context import builder
 from chatcore.models import Message, Session
 from chatcore.providers import registry as provider_registry
@@ -38,9 +39,8 @@ from chatcore.spending.calls import (
     settle_call,
 )
 from chatcore.tools import registry as tool_registry
-from compaction.runs.patience import store_patiently
+from compaction.models import pack_text
 from compaction.sessions.translation import estimate_stored_tokens
-from compaction.summaries.call_table import pack_text
 from models_registry.models import AiModel
 
 logger = logging.getLogger(__name__)

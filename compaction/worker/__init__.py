@@ -1,1 +1,1 @@
-"""The queue's tasks, and what keeps django-q2's cluster at work. Only this imports django_q."""
+"""Keep django-q2's cluster at work. Only this and `compaction.runs.tasks` import django_q."""

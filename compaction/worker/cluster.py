@@ -24,13 +24,13 @@ from django.core.management import call_command
 from django.db import close_old_connections, connections
 from django_q.conf import Conf
 
+from chatcore.base.databases.patience import is_outage
 from chatcore.turns.recovery import RecoveryChore
 from compaction.runs import engine, leases, retention
-from compaction.runs.patience import is_outage
+from compaction.runs.run_locks import run_locks
+from compaction.runs.tasks import requeue_run, wake_workers
 from compaction.runs.worker_signs import record_sign, remove_sign
 from compaction.worker.jobs import JobProcess
-from compaction.worker.run_locks import run_locks
-from compaction.worker.tasks import requeue_run, wake_workers
 
 logger = logging.getLogger(__name__)
 

@@ -30,8 +30,7 @@ from chatcore.models import Attachment, McpServer, Message, Session, Turn
 from chatcore.projects.changes import add_file, create_project
 from chatcore.providers.base import Request
 from compaction.memory.models import LedgerLine, StandingRule
-from compaction.models import CompactionRun, ModelCall, WorkingState
-from compaction.summaries.call_table import pack_text
+from compaction.models import CompactionRun, ModelCall, WorkingState, pack_text
 from tests.support.route_matrix import (
     CALL,
     CONVERSATION,

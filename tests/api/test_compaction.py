@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 
 from chatcore.models import Message, Session
 from compaction.models import CompactionRun
-from compaction.worker import tasks
+from compaction.runs import tasks
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import fill_session
 from tests.support.scripted_model import ScriptedModel

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from django.db import InternalError, connection, transaction
 
+from chatcore.base.databases.patience import is_outage, store_patiently
 from chatcore.base.threads import run_until_stored
 from chatcore.models import Session
-from compaction.runs.patience import is_outage, store_patiently
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -13,8 +13,7 @@ from django_q.models import OrmQ
 
 from chatcore.models import Session
 from compaction.models import CompactionPolicy, CompactionRun
-from compaction.runs import cancellation, engine, leases
-from compaction.worker import tasks
+from compaction.runs import cancellation, engine, leases, tasks
 from models_registry.models import AiModel, Provider
 from tests.support.compaction_sessions import SUMMARY, fill_session
 from tests.support.scripted_model import ScriptedModel

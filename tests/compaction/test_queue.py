@@ -15,8 +15,7 @@ from rest_framework.test import APIClient
 from chatcore.models import Session
 from compaction.core.knobs import PolicyError
 from compaction.models import CompactionPolicy, CompactionRun
-from compaction.runs import engine, leases, queue
-from compaction.worker import tasks
+from compaction.runs import engine, leases, queue, tasks
 from tests.support.compaction_sessions import SUMMARY, compact_in_thread, list_summary_calls
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply

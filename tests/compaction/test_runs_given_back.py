@@ -12,8 +12,7 @@ from django_q.models import OrmQ
 from chatcore.context import revisions
 from chatcore.models import ContextRevision, Session
 from compaction.models import CompactionRun
-from compaction.runs import engine, leases
-from compaction.worker import tasks
+from compaction.runs import engine, leases, tasks
 from tests.support.compaction_sessions import (
     SUMMARY,
     list_event_names,

@@ -23,10 +23,10 @@ from pytest_django import DjangoDbBlocker
 from chatcore.local_model.register import TIMEOUT_SECONDS
 from chatcore.models import Session
 from compaction.models import CompactionRun
-from compaction.runs import engine
-from compaction.worker import cluster, tasks
-from compaction.worker.run_locks import RunLocks
-from compaction.worker.tasks import MAX_RUN_SECONDS
+from compaction.runs import engine, tasks
+from compaction.runs.run_locks import RunLocks
+from compaction.runs.tasks import MAX_RUN_SECONDS
+from compaction.worker import cluster
 from tests.support.compaction_sessions import SUMMARY
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply

@@ -38,7 +38,7 @@ WRITE_DRAFT = "chatcore.sessions.draft_rows.store_messages"
 BEGIN_RUN = (
     "compaction.runs.lifecycle.reset_failures",
     "compaction.runs.queue._insert_run",
-    "compaction.worker.tasks.send_run",
+    "compaction.runs.tasks.send_run",
     "compaction.runs.leases.claim_run",
 )
 SUMMARIZE = (

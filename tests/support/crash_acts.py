@@ -20,8 +20,7 @@ from chatcore.turns import deletion, forks, pins, recovery, service, versions
 from chatcore.turns.client_tools import ClientToolResult
 from chatcore.turns.runner import turn_runner
 from compaction.models import OPEN_STATUSES, CompactionRun
-from compaction.runs import engine
-from compaction.worker import tasks
+from compaction.runs import engine, tasks
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import SUMMARY, fill_session, use_policy
 from tests.support.scripted_model import make_tool_call

@@ -33,7 +33,6 @@ HELPERS = (
     "chatcore.models.statements",
     "chatcore.base.threads",
     "chatcore.base.row_by_row",
-    "compaction.runs.patience",
 )
 HELPER_FUNCTIONS = {
     "open_transaction",
