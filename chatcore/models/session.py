@@ -185,8 +185,11 @@ class Session(models.Model):
         ordering = ["-updated_at", "-id"]
         permissions = [("view_content", "Can see what people and models wrote")]
         constraints = [
+            # Few sessions have one, so the index holds only these.
             models.UniqueConstraint(
-                fields=["owner", "external_id"], name="one_session_an_external_id"
+                fields=["owner", "external_id"],
+                condition=Q(external_id__isnull=False),
+                name="one_session_of_an_external_id",
             )
         ]
         indexes = [
