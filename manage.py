@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """`python manage.py X` is `chatcore X`."""
 
-from chatcore.cli.main import main
+from chatcore.__main__ import main
 
 if __name__ == "__main__":
     main()

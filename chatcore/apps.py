@@ -28,4 +28,4 @@ class AdminSite(SimpleAdminConfig):
     Its pages are loaded with the URLs: they take a second, which most commands have no use for.
     """
 
-    default_site = "chatcore.admin_site.ChatcoreAdminSite"
+    default_site = "chatcore.admin.site.ChatcoreAdminSite"

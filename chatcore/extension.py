@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from django.utils.safestring import SafeString
 
     from chatcore.accounts.audit import Act
+    from chatcore.accounts.rights import Kind
+    from chatcore.accounts.spending import CallEnd, Reservation
     from chatcore.events.types import Event
-    from chatcore.rights import Kind
-    from chatcore.spending.calls import CallEnd, Reservation
 
 Card = dict[str, Any]
 Place = Literal[

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from chatcore.accounts.settings import *  # noqa: F403
 from chatcore.accounts.settings import ACCOUNT_APPS
-from chatcore.admin_look import *  # noqa: F403
+from chatcore.admin.look import *  # noqa: F403
 from chatcore.base.environment import (
     read_choice,
     read_commands,
@@ -159,6 +159,10 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "chatcore.accounts.context.describe_sign_in",
             ],
+            "libraries": {
+                "chat": "chatcore.web.templatetags.chat",
+                "scripts": "chatcore.web.templatetags.scripts",
+            },
         },
     }
 ]
@@ -211,7 +215,7 @@ CACHES = {
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("de", "German"), ("fr", "French")]
-LOCALE_PATHS = [BASE_DIR / "chatcore/locale"]
+LOCALE_PATHS = [BASE_DIR / "chatcore/web/locale"]
 TIME_ZONE = "UTC"
 USE_I18N = True
 USE_TZ = True

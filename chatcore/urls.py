@@ -5,11 +5,12 @@
 
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
-from django.utils.module_loading import module_has_submodule
+from django.utils.module_loading import autodiscover_modules, module_has_submodule
 
 from chatcore.extension import list_extension_configs
 
-admin.autodiscover()
+# As admin.autodiscover(), with packages that import no page themselves (chatcore/admin/).
+autodiscover_modules("admin", "admin.pages", register_to=admin.site)
 
 handler400 = "chatcore.web.refused_forms.refuse_request"
 

@@ -19,7 +19,7 @@ class Compaction(ExtensionConfig):
     def ready(self) -> None:
         """Register the checks and the policies of documents, and listen to conversations."""
         from chatcore import signals
-        from chatcore.provisioning import registry
+        from chatcore.setup import registry
         from compaction import checks  # noqa: F401
 
         registry.register("compaction.policies.documents.Policies")

@@ -1,18 +1,4 @@
-"""The admin pages of the conversation, one file a subject.
+"""The admin: its site and its look, and the pages of the conversation, one file a subject.
 
-Django's autodiscovery imports this package, and each module registers its pages on import.
+`pages` imports all of them. This package imports none, because the settings ask it for the look.
 """
-
-from chatcore.admin import (  # noqa: F401
-    accounts,
-    context_revisions,
-    language_models,
-    mcp_servers,
-    messages,
-    projects,
-    providers,
-    queue,
-    sessions,
-    turns,
-    users,
-)

@@ -19,7 +19,7 @@ from unfold.admin import ModelAdmin, TabularInline
 from unfold.views import ChangeList
 
 from chatcore.accounts import audit
-from chatcore.admin_site import CONTENT_PERMISSION
+from chatcore.admin.site import CONTENT_PERMISSION
 from chatcore.base.rest.parsers import StrictDecoder
 
 MAX_NOTED = 100
@@ -69,13 +69,13 @@ class ChatcoreAdmin(ModelAdmin):
 
     `content_fields` names what shows words of a conversation. Those without the right do not get
     them, not in searches and filters either; sessions and projects are then named by their numbers
-    (chatcore/admin_site.py).
+    (chatcore/admin/site.py).
 
     A page of a large table offers in `list_filter` what an index answers. `narrow_filters` are
     offered once the list is narrowed by one of `narrow_lookups`, for example to one session; they
     are answered by reading the rest of it, which is then in `narrow_ordering`. `list_defer` names
     columns that a list does not show. `sidebar` names the subject and the icon of the page's link,
-    where chatcore/admin_site.py does not.
+    where chatcore/admin/site.py does not.
     """
 
     sidebar: tuple[str, str] = ("", "")

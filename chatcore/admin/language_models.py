@@ -25,7 +25,7 @@ from chatcore.admin.setup_file import SetupFileAdmin
 from chatcore.base.net import downloads
 from chatcore.base.net.strangers import wait_for_stranger
 from chatcore.models import SetupEntry
-from chatcore.provisioning.documents import DEFAULT_MODEL
+from chatcore.setup.documents import DEFAULT_MODEL
 from models_registry import catalog, comparison, sources
 from models_registry.comparison import Difference
 from models_registry.models import AiModel, Provider

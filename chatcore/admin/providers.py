@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from chatcore.admin.base import ChatcoreInline
 from chatcore.admin.setup_file import SetupFileAdmin
 from chatcore.models import SetupEntry
-from chatcore.provisioning.connection_test import call_provider
+from chatcore.setup.connection_test import call_provider
 from models_registry import catalog
 from models_registry.audit import record_connection
 from models_registry.models import AiModel, Provider

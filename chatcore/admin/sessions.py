@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 
 from chatcore.admin.base import ChatcoreAdmin, find_people, is_list, read_number
 from chatcore.admin.session_form import SessionForm
-from chatcore.admin_site import list_own_pages
+from chatcore.admin.site import list_own_pages
 from chatcore.context import revisions
 from chatcore.models import ContextRevision, Message, Session, Turn
 from chatcore.sessions.deletion import bring_back, delete_session

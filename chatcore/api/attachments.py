@@ -12,6 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from chatcore.accounts.rights import select_models
 from chatcore.api.ownership import get_owned_attachment, get_owned_session
 from chatcore.api.serializers.attachments import (
     AttachmentSerializer,
@@ -26,7 +27,6 @@ from chatcore.base.rest.routes import build_api_path
 from chatcore.context.unsent_files import Excerpt, describe_excerpts, describe_first_message
 from chatcore.files import intake, output_store
 from chatcore.models import Attachment, Session
-from chatcore.rights import select_models
 
 # A browser must never treat a user's file as a page of this site: its scripts would run with the
 # reader's session cookie.

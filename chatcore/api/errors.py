@@ -6,6 +6,7 @@ from typing import Any
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
 
+from chatcore.accounts.rights import ModelNotAllowed
 from chatcore.base.databases.outages import STORAGE_FULL
 from chatcore.base.rest import problems
 from chatcore.base.rest.commits import NOTHING_STORED
@@ -13,7 +14,6 @@ from chatcore.base.rest.problems import InvalidFieldError, Problem, TooLargeProb
 from chatcore.extension import Refusal
 from chatcore.files import intake, output_store
 from chatcore.models import Turn
-from chatcore.rights import ModelNotAllowed
 from chatcore.sessions import drafts
 from chatcore.transfer import importer, reader
 from chatcore.turns import approvals, capacity, client_tools, leases, service, versions

@@ -7,7 +7,7 @@ from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatcore.rights import select_models
+from chatcore.accounts.rights import select_models
 from models_registry.models import AiModel
 
 

@@ -9,6 +9,7 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chatcore.accounts.rights import select_models
 from chatcore.api import idempotency
 from chatcore.api.ownership import get_owned_session
 from chatcore.api.projects.fields import parse_project_id
@@ -18,7 +19,6 @@ from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.base.rest.routes import build_api_path
 from chatcore.base.truncation import clean_text
 from chatcore.models import Session
-from chatcore.rights import select_models
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.deletion import delete_session

@@ -15,16 +15,16 @@ from chatcore.base.rest import turn_rate
 from chatcore.base.rest.fields import StrictSerializer, StrictTextField
 from chatcore.base.rest.problems import Problem
 from chatcore.models import SetupEntry
-from chatcore.provisioning.connection_test import call_provider
-from chatcore.provisioning.documents import (
+from chatcore.setup.connection_test import call_provider
+from chatcore.setup.documents import (
     DEFAULT_MODEL,
     PERSON,
     SetByFile,
     apply_document,
     describe_installation,
 )
-from chatcore.provisioning.registry import load_sections
-from chatcore.provisioning.sections import SetupRefused
+from chatcore.setup.registry import load_sections
+from chatcore.setup.sections import SetupRefused
 from models_registry.models import Provider
 from models_registry.provider_form import CONNECT_PERMISSION
 

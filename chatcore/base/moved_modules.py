@@ -14,14 +14,22 @@ from types import ModuleType
 
 # A package stands for all that is in it.
 MOVED = {
+    "chatcore.admin_look": "chatcore.admin.look",
+    "chatcore.admin_site": "chatcore.admin.site",
     "chatcore.caches": "chatcore.base.caches",
     "chatcore.checks": "chatcore.base.checks",
+    "chatcore.cli": "chatcore.management.terminal",
+    "chatcore.cli.main": "chatcore.__main__",
+    "chatcore.cli.terminal": "chatcore.management.terminal.local",
     "chatcore.databases": "chatcore.base.databases",
     "chatcore.databases.erasure": "chatcore.search.erasure",
     "chatcore.environment": "chatcore.base.environment",
+    "chatcore.local_model": "chatcore.serving.local_model",
     "chatcore.metrics": "chatcore.base.metrics",
     "chatcore.net": "chatcore.base.net",
+    "chatcore.provisioning": "chatcore.setup",
     "chatcore.rest": "chatcore.base.rest",
+    "chatcore.rights": "chatcore.accounts.rights",
     "chatcore.row_by_row": "chatcore.base.row_by_row",
     "chatcore.secret_files": "chatcore.base.secret_files",
     "chatcore.sessions.keeping": "chatcore.base.keeping",
@@ -29,7 +37,10 @@ MOVED = {
     "chatcore.sessions.truncation": "chatcore.base.truncation",
     "chatcore.sessions.visible_text": "chatcore.base.visible_text",
     "chatcore.slots": "chatcore.base.slots",
+    "chatcore.spending": "chatcore.accounts",
+    "chatcore.spending.calls": "chatcore.accounts.spending",
     "chatcore.statements": "chatcore.models.statements",
+    "chatcore.templatetags": "chatcore.web.templatetags",
     "chatcore.threads": "chatcore.base.threads",
     "chatcore.traces": "chatcore.base.traces",
     "chatcore.traces.calls": "chatcore.providers.traces",
@@ -78,7 +89,7 @@ class _Finder(MetaPathFinder, Loader):
         module = import_module(new_name)
         warnings.warn(
             f"{spec.name} is {new_name} now; the old name works until version 0.3.",
-            DeprecationWarning,
+            PendingDeprecationWarning,
             stacklevel=2,
         )
         self._specs[new_name] = module.__spec__

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from chatcore.provisioning.connection_test import call_provider
-from chatcore.provisioning.documents import DEFAULT_MODEL, OPERATOR, apply_document
-from chatcore.provisioning.sections import SetupRefused
+from chatcore.setup.connection_test import call_provider
+from chatcore.setup.documents import DEFAULT_MODEL, OPERATOR, apply_document
+from chatcore.setup.sections import SetupRefused
 from models_registry.models import AiModel, Provider
 
 

@@ -7,9 +7,9 @@ from django.core.management.base import CommandError
 from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
 
-from chatcore.provisioning.documents import apply_setup_file
-from chatcore.provisioning.sections import SetupRefused
 from chatcore.serving.start_lock import hold_start_lock
+from chatcore.setup.documents import apply_setup_file
+from chatcore.setup.sections import SetupRefused
 
 
 def prepare_database() -> None:

@@ -5,7 +5,7 @@ import sys
 
 from django.conf import settings
 
-from chatcore.local_model.server import find_free_port
+from chatcore.serving.local_model.server import find_free_port
 from chatcore.serving.parent import Program
 from chatcore.serving.web_server import GRACE_SECONDS
 
@@ -65,7 +65,7 @@ def build_local_model() -> Program:
     }
     return Program(
         name="embedded model",
-        command=[sys.executable, "-m", "chatcore.local_model.server"],
+        command=[sys.executable, "-m", "chatcore.serving.local_model.server"],
         environment=environment,
     )
 

@@ -5,13 +5,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
+from chatcore.accounts.rights import EVERYTHING, AllowedNames, Kind, list_allowed, list_allowed_in
 from chatcore.base.databases.literals import Literal
 from chatcore.base.traces import spans
 from chatcore.models import Session, Turn
 from chatcore.projects.system_text import has_left_out
 from chatcore.providers.base import Tool, ToolCall
 from chatcore.providers.traces import trace_tool
-from chatcore.rights import EVERYTHING, AllowedNames, Kind, list_allowed, list_allowed_in
 from chatcore.tools import (
     calculate,
     current_time,

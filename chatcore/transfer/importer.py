@@ -10,12 +10,12 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+from chatcore.accounts.rights import select_models
 from chatcore.base.databases.short_transactions import weigh_row
 from chatcore.base.truncation import clean_json
 from chatcore.context import revisions
 from chatcore.models import Attachment, ContextRevision, Message, OutputFile, Session, Turn
 from chatcore.providers import params as provider_params
-from chatcore.rights import select_models
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.draft_rows import (

@@ -1,7 +1,7 @@
 """The choices of a session when a turn begins: a model if it has none, and what was lost since."""
 
+from chatcore.accounts.rights import EVERYTHING, Kind, list_allowed, select_models
 from chatcore.models import Session
-from chatcore.rights import EVERYTHING, Kind, list_allowed, select_models
 from chatcore.sessions.changes import record_session_change
 from chatcore.tools.mcp import catalog
 from models_registry.models import AiModel

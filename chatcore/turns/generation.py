@@ -14,6 +14,15 @@ from django.conf import settings
 from django.db import transaction
 from structlog.contextvars import bind_contextvars
 
+from chatcore.accounts.rights import require_model
+from chatcore.accounts.spending import (
+    CallRefused,
+    Purpose,
+    Reservation,
+    end_call,
+    expect_use,
+    reserve_call,
+)
 from chatcore.base.metrics import counts
 from chatcore.base.threads import PREPARATION, TOOLS, keep_trying, run_until_stored
 from chatcore.base.traces import spans
@@ -31,16 +40,7 @@ from chatcore.providers.errors import (
     ProviderUnavailable,
     ToolsRefused,
 )
-from chatcore.rights import require_model
 from chatcore.signals import response_completed
-from chatcore.spending.calls import (
-    CallRefused,
-    Purpose,
-    Reservation,
-    end_call,
-    expect_use,
-    reserve_call,
-)
 from chatcore.tools import output as tool_output
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp import catalog as mcp_catalog

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from chatcore.accounts.spending import Reservation, settle_call
 from chatcore.base.threads import give_back_connection, run_until_stored
 from chatcore.base.truncation import clean_text
 from chatcore.context import sent_requests
@@ -27,7 +28,6 @@ from chatcore.events.types import (
 from chatcore.models import Message, Turn
 from chatcore.providers import overflow
 from chatcore.providers.base import ReasoningDelta, Request, StreamEnd, TextDelta, Usage
-from chatcore.spending.calls import Reservation, settle_call
 from chatcore.turns.delta_writer import delta_writer
 from chatcore.turns.leases import LockedTurn, TurnLost, lock_running_turn
 from chatcore.turns.messages import (

@@ -15,11 +15,11 @@ from uuid import UUID
 from django.db import close_old_connections, transaction
 from django.utils import timezone
 
+from chatcore.accounts.rights import require_model
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, NewEvent, TurnStartedPayload
 from chatcore.files import intake
 from chatcore.models import Message, Session, Turn
-from chatcore.rights import require_model
 from chatcore.turns import (
     approvals,
     capacity,

@@ -22,9 +22,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from django_htmx.http import HttpResponseClientRefresh
 
 from chatcore.accounts import audit, devices, tokens
+from chatcore.accounts.rights import select_models
 from chatcore.base.rest.auth import ALL
 from chatcore.extension import build_page_parts
-from chatcore.rights import select_models
 from chatcore.web import mcp_servers, providers, sign_in
 from chatcore.web.chat import use_local_time
 from chatcore.web.chat_list import load_sidebar

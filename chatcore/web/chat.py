@@ -14,10 +14,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET
 from django_htmx.http import HttpResponseClientRefresh
 
+from chatcore.accounts.rights import has_usable_models, select_models
 from chatcore.base.truncation import clean_text
-from chatcore.local_model.state import load_local_model_state as local_model_state
 from chatcore.models import Message, Session, Turn
-from chatcore.rights import has_usable_models, select_models
+from chatcore.serving.local_model.state import load_local_model_state as local_model_state
 from chatcore.web import message_pages, timeline
 from chatcore.web.chat_list import load_chat_list, load_sidebar
 from chatcore.web.context_state import describe_context

@@ -9,10 +9,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from chatcore.accounts.rights import select_models, select_policies
 from chatcore.context.compactor import get_compactor
 from chatcore.extension import build_page_parts
 from chatcore.models import Session
-from chatcore.rights import select_models, select_policies
 from chatcore.web.chat import get_own_chat
 from chatcore.web.tool_choice import list_tool_groups
 

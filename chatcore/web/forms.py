@@ -17,7 +17,7 @@ from chatcore.base.visible_text import is_visible
 from chatcore.models import McpServer, Session
 from chatcore.models.mcp_server import MAX_NAME_CHARS as MAX_SERVER_NAME_CHARS
 from chatcore.models.mcp_server import MAX_SERVERS, NAME_PATTERN
-from chatcore.provisioning.documents import PERSON, apply_document
+from chatcore.setup.documents import PERSON, apply_document
 from chatcore.tools.mcp.server_form import ServerForm
 from models_registry.models import AiModel, Provider
 

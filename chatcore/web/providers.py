@@ -19,9 +19,9 @@ from django_htmx.http import HttpResponseClientRedirect, HttpResponseClientRefre
 from chatcore.accounts import audit
 from chatcore.models import SetupEntry
 from chatcore.providers import model_lists
-from chatcore.provisioning.connection_test import call_provider
-from chatcore.provisioning.documents import PERSON, apply_document
-from chatcore.provisioning.sections import SetupRefused
+from chatcore.setup.connection_test import call_provider
+from chatcore.setup.documents import PERSON, apply_document
+from chatcore.setup.sections import SetupRefused
 from chatcore.web.forms import ProviderKeyForm, ServerAddressForm
 from models_registry import provider_lists
 from models_registry.audit import record_connection

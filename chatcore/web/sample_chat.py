@@ -11,9 +11,9 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
+from chatcore.accounts.rights import select_models
 from chatcore.context import revisions
 from chatcore.models import ContextRevision, Session
-from chatcore.rights import select_models
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.transfer.importer import import_messages
 from models_registry.models import AiModel

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 # Messages are texts of models and strangers. The page cleans them; if that ever fails, a script of
 # theirs still does not run and a picture of theirs does not call home. Inline styles are allowed,
 # because pages of the admin contain some (chatcore/admin/texts.py). The policy of the admin is
-# in chatcore/admin_site.py.
+# in chatcore/admin/site.py.
 CONTENT_SECURITY_POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; "

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
+from chatcore.accounts.rights import Kind, list_allowed
 from chatcore.models import Session
-from chatcore.rights import Kind, list_allowed
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp import catalog
 

@@ -17,10 +17,10 @@ from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from django.utils.safestring import SafeString
 
+from chatcore.accounts.spending import CallRefused
 from chatcore.context import revisions
 from chatcore.extension import build_page_parts
 from chatcore.sessions import changes
-from chatcore.spending.calls import CallRefused
 from compaction import policies
 from compaction.admin.chart import draw_sizes
 from compaction.admin.differences import render_difference

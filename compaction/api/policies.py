@@ -8,8 +8,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from chatcore.accounts.rights import select_policies
 from chatcore.base.rest.pagination import build_single_page
-from chatcore.rights import select_policies
 from compaction import policies
 
 

@@ -12,6 +12,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chatcore.accounts.rights import select_policies
 from chatcore.base.rest import conditions
 from chatcore.base.rest.fields import (
     StrictBooleanField,
@@ -20,7 +21,6 @@ from chatcore.base.rest.fields import (
     StrictTextField,
 )
 from chatcore.base.rest.problems import InvalidFieldError, Problem
-from chatcore.rights import select_policies
 from compaction import policies
 from compaction.api.session_scope import SessionScopedView, get_owned_session_id
 from compaction.core.knobs import PolicyError

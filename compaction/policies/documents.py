@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 
-from chatcore.provisioning.sections import Author, Section, SetupRefused, refuse
+from chatcore.setup.sections import Author, Section, SetupRefused, refuse
 from compaction.core.policy import Policy
 from compaction.models import CompactionPolicy
 

@@ -3,8 +3,8 @@
 from math import ceil
 from uuid import UUID
 
+from chatcore.accounts.spending import check_call
 from chatcore.models import Session
-from chatcore.spending.calls import check_call
 
 
 class TooManyRuns(Exception):

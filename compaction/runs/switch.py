@@ -9,7 +9,7 @@ from django.shortcuts import get_object_or_404
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET
 
-from chatcore.rights import select_models
+from chatcore.accounts.rights import select_models
 from chatcore.web.chat import get_own_chat
 from compaction.models import CompactionRun
 from compaction.runs import execution

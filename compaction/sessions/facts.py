@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import QuerySet
 
+from chatcore.accounts.rights import EVERYTHING, AllowedNames, Kind, list_allowed_in
 from chatcore.context import live_sums, recalled, summary_block
 from chatcore.context.live_sums import LiveContext
 from chatcore.files.rendering import MAX_IMAGES
@@ -17,7 +18,6 @@ from chatcore.models.statements import load_measured_row
 from chatcore.projects import system_text
 from chatcore.projects.system_text import SharedText, choose_files
 from chatcore.providers.base import Tool
-from chatcore.rights import EVERYTHING, AllowedNames, Kind, list_allowed_in
 from chatcore.tools import registry as tool_registry
 from chatcore.turns import client_tools
 from compaction.core.estimate import LastUsage

@@ -16,6 +16,15 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
+from chatcore.accounts.rights import select_models
+from chatcore.accounts.spending import (
+    Purpose,
+    Reservation,
+    end_call,
+    expect_use,
+    reserve_call,
+    settle_call,
+)
 from chatcore.base.databases.patience import store_patiently
 from chatcore.context import builder
 from chatcore.models import Message, Session
@@ -29,15 +38,6 @@ from chatcore.providers.errors import (
     ProviderTimeout,
 )
 from chatcore.providers.registry import build_connection, choose_effort
-from chatcore.rights import select_models
-from chatcore.spending.calls import (
-    Purpose,
-    Reservation,
-    end_call,
-    expect_use,
-    reserve_call,
-    settle_call,
-)
 from chatcore.tools import registry as tool_registry
 from compaction.models import pack_text
 from compaction.sessions.translation import estimate_stored_tokens

@@ -10,7 +10,9 @@ from django.core.management import call_command
 from rich.console import Console
 
 from chatcore.base.token_estimate import format_tokens
-from chatcore.cli.terminal import (
+from chatcore.context import revisions
+from chatcore.events import log as event_log
+from chatcore.management.terminal.local import (
     EXIT_CANNOT_FIT,
     EXIT_OK,
     EXIT_PROVIDER,
@@ -18,8 +20,6 @@ from chatcore.cli.terminal import (
     EXIT_USAGE,
     Terminal,
 )
-from chatcore.context import revisions
-from chatcore.events import log as event_log
 from chatcore.models import Message, Session
 from tests.support.events import append_events
 from tests.support.scripted_model import ScriptedModel

@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from chatcore.base.truncation import clean_text
-from chatcore.cli.terminal import EXIT_USAGE, Terminal
 from chatcore.context import revisions
 from chatcore.events import log as event_log
+from chatcore.management.terminal.local import EXIT_USAGE, Terminal
 from chatcore.models import Session
 from models_registry.models import AiModel
 from tests.support.browsing import store_exchange

@@ -20,14 +20,14 @@ def forgotten() -> None:
 @pytest.mark.parametrize("old_name", sorted(moved_modules.list_old_names()))
 def test_an_old_name_is_the_module_at_its_new_place(old_name: str) -> None:
     new_name = moved_modules.find_new_name(old_name)
-    with pytest.warns(DeprecationWarning, match=f"{new_name} now"):
+    with pytest.warns(PendingDeprecationWarning, match=f"{new_name} now"):
         module = import_module(old_name)
     assert module is import_module(new_name)
     assert module.__spec__ is not None
     assert module.__spec__.name == module.__name__ == new_name
 
 
-@pytest.mark.filterwarnings("ignore:.* the old name works until:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.* the old name works until:PendingDeprecationWarning")
 @pytest.mark.parametrize(
     ("old_path", "new_path"),
     [

@@ -18,8 +18,8 @@ from rest_framework.test import APIClient
 from chatcore.contrib.audit.models import AuditEntry
 from chatcore.contrib.group_rights.models import GroupRights
 from chatcore.models import Session, SetupEntry
-from chatcore.provisioning.documents import OPERATOR, apply_document, apply_setup_file
-from chatcore.provisioning.sections import SetupRefused
+from chatcore.setup.documents import OPERATOR, apply_document, apply_setup_file
+from chatcore.setup.sections import SetupRefused
 from compaction.models import CompactionPolicy
 from compaction.policies import UnknownPolicy, load_policy
 from models_registry import catalog

@@ -12,12 +12,12 @@ import pytest
 from django.db import OperationalError, connection, connections
 from django.utils import timezone
 
+from chatcore.accounts.spending import reserve_call
 from chatcore.base.threads import run_in_thread
 from chatcore.events import log as event_log
 from chatcore.events.types import DeltaPayload, EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.providers.base import Request, StreamEnd, TextDelta
-from chatcore.spending.calls import reserve_call
 from chatcore.turns import delta_writer, generation, leases, lifecycle, recovery, service
 from chatcore.turns.leases import TurnLost
 from chatcore.turns.messages import append_message

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from chatcore.local_model.server import find_free_port
+from chatcore.serving.local_model.server import find_free_port
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,7 +62,7 @@ def test_it_holds_every_file_of_the_packages_and_no_other(wheel: Path) -> None:
     assert {
         "chatcore/templates/chatcore/login.html",
         "chatcore/static/chatcore/js/chat.js",
-        "chatcore/locale/de/LC_MESSAGES/django.mo",
+        "chatcore/web/locale/de/LC_MESSAGES/django.mo",
         "models_registry/catalog.json",
     } <= names
 

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from django.core.management import CommandError, call_command
 
-from chatcore.templatetags.scripts import PARTS
+from chatcore.web.templatetags.scripts import PARTS
 from tests.support.held_port import hold_port
 from tests.support.prepared_database import put_database
 from tests.support.waiting import PATIENCE_SECONDS, wait_until

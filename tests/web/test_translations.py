@@ -13,8 +13,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils.translation import ngettext, override
 
-from chatcore.templatetags.chat import money
 from chatcore.web import translations
+from chatcore.web.templatetags.chat import money
 from tests.support.languages import LANGUAGES, PLACE, read_language, translations_by_text
 
 ROOT = Path(__file__).resolve().parents[2]

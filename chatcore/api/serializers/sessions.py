@@ -6,6 +6,7 @@ from django.contrib.auth.models import AnonymousUser
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from chatcore.accounts.rights import Kind, accepts_policy, list_allowed, select_models
 from chatcore.api.params import ParamsField
 from chatcore.api.projects.fields import ProjectField
 from chatcore.base.rest import limits
@@ -19,7 +20,6 @@ from chatcore.base.visible_text import is_visible
 from chatcore.context.compactor import get_compactor
 from chatcore.models import Session
 from chatcore.providers.params import find_unknown_names
-from chatcore.rights import Kind, accepts_policy, list_allowed, select_models
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp import catalog as mcp_catalog
 from models_registry.models import AiModel

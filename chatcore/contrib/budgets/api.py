@@ -11,10 +11,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from chatcore.accounts.spending import NO_SESSION
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.budgets import limits, sums
 from chatcore.contrib.budgets.models import Budget
-from chatcore.spending.calls import NO_SESSION
 
 RIGHT = "budgets.view_everyones_usage"
 EVERYONE = "*"

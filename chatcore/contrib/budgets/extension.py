@@ -6,9 +6,9 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
+from chatcore.accounts.spending import CallEnd, Reservation
 from chatcore.contrib.budgets import limits, records
 from chatcore.extension import Card, Extension, Place
-from chatcore.spending.calls import CallEnd, Reservation
 
 
 class Budgets(Extension):

@@ -12,9 +12,9 @@ from django.db import transaction
 from django.db.models import Q, QuerySet, Sum
 from django.utils import timezone
 
+from chatcore.accounts.spending import CallRefused, Reservation
 from chatcore.contrib.budgets import records
 from chatcore.contrib.budgets.models import COST_UNIT, Budget, UsageSum
-from chatcore.spending.calls import CallRefused, Reservation
 
 CENT = Decimal("0.01")
 ESTIMATE_SECONDS = 30  # after which an answer that holds a part of a budget may have ended

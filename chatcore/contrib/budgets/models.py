@@ -9,7 +9,7 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 
-from chatcore.spending.calls import NO_SESSION, Purpose
+from chatcore.accounts.spending import NO_SESSION, Purpose
 
 COST_UNIT = Decimal("1e-12")  # the smallest cost: a millionth of a price's last digit
 

@@ -10,13 +10,13 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Sum
 
+from chatcore.accounts.spending import CallEnd, Reservation, read_use
 from chatcore.base.token_estimate import estimate_tokens
 from chatcore.context import recalled
 from chatcore.contrib.budgets.models import COST_UNIT, UsageSum
 from chatcore.contrib.budgets.sums import SUMMED_FIELDS
 from chatcore.models import Message, Session, Turn
 from chatcore.models.statements import adapt_uuid
-from chatcore.spending.calls import CallEnd, Reservation, read_use
 from models_registry.models import AiModel
 from models_registry.prices import Prices, TokenUse, compute_cost
 

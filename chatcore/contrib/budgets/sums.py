@@ -8,9 +8,9 @@ from typing import Any
 
 from django.db.models import QuerySet, Sum
 
+from chatcore.accounts.spending import NO_SESSION
 from chatcore.contrib.budgets.models import COST_UNIT, UsageSum
 from chatcore.models import Session
-from chatcore.spending.calls import NO_SESSION
 
 TOKEN_FIELDS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
 SUMMED_FIELDS = (

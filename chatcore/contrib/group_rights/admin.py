@@ -8,11 +8,11 @@ from django.contrib import admin
 from django.contrib.admin.widgets import FilteredSelectMultiple
 from django.db.models import JSONField
 
+from chatcore.accounts.rights import WILDCARD
 from chatcore.admin.setup_file import SetupFileAdmin
 from chatcore.context.compactor import get_compactor
 from chatcore.contrib.group_rights.models import GroupRights
 from chatcore.models import McpServer
-from chatcore.rights import WILDCARD
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp import catalog
 from models_registry.models import AiModel

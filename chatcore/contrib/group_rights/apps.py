@@ -11,6 +11,6 @@ class GroupRightsApp(ExtensionConfig):
     extension = "chatcore.contrib.group_rights.extension.GroupLimits"
 
     def ready(self) -> None:
-        from chatcore.provisioning import registry
+        from chatcore.setup import registry
 
         registry.register("chatcore.contrib.group_rights.setup.Groups")

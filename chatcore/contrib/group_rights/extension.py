@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from chatcore.accounts.rights import Kind
 from chatcore.contrib.group_rights.models import GroupRights
 from chatcore.extension import Extension
-from chatcore.rights import Kind
 
 SWITCHES = {Kind.MODEL: "limits_models", Kind.POLICY: "limits_policies", Kind.TOOL: "limits_tools"}
 

@@ -7,7 +7,7 @@ from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 
 from chatcore.contrib.group_rights.models import GroupRights
-from chatcore.provisioning.sections import Author, Section, SetupRefused, refuse
+from chatcore.setup.sections import Author, Section, SetupRefused, refuse
 
 KINDS = {"models": "model", "policies": "policy", "tools": "tool"}
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chatcore.provisioning.documents import OPERATOR, apply_document, read_toml
-from chatcore.provisioning.sections import SetupRefused
+from chatcore.setup.documents import OPERATOR, apply_document, read_toml
+from chatcore.setup.sections import SetupRefused
 
 
 class Command(BaseCommand):

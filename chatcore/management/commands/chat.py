@@ -13,12 +13,12 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand
 from rich.console import Console
 
-from chatcore.cli import arguments
-from chatcore.cli.screen import EXIT_SIGN_IN, EXIT_USAGE, ChatUnavailable
-from chatcore.cli.terminal import Terminal
+from chatcore.accounts.rights import select_models
 from chatcore.context.compactor import get_compactor
+from chatcore.management.terminal import arguments
+from chatcore.management.terminal.local import Terminal
+from chatcore.management.terminal.screen import EXIT_SIGN_IN, EXIT_USAGE, ChatUnavailable
 from chatcore.models import Session
-from chatcore.rights import select_models
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.turns.runner import turn_runner
 
@@ -34,7 +34,7 @@ class Command(BaseCommand):
         options = arguments.add_server(options, os.environ)
         if options["url"]:
             # `chatcore chat` comes here only by another way than the command line (cli/main.py).
-            from chatcore.cli import remote
+            from chatcore.management.terminal import remote
 
             sys.exit(remote.run_chat(options, sys.stdin))
         try:

@@ -10,8 +10,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.urls import reverse
 from redis.exceptions import RedisError
 
-from chatcore.local_model import register
 from chatcore.serving import listening, preparation, programs, start_lock, static_files
+from chatcore.serving.local_model import register
 from chatcore.serving.parent import Plan, become_parent
 from chatcore.serving.programs import MAX_WEB_PROCESSES
 from chatcore.web import sign_in

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 class Command(BaseCommand):
     help = (
-        "Update the files in chatcore/locale/ from the templates and modules, compile them,"
+        "Update the files in chatcore/web/locale/ from the templates and modules, compile them,"
         " and print the texts that have no translation yet."
     )
     requires_system_checks = ()

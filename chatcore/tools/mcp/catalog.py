@@ -10,9 +10,9 @@ from uuid import UUID
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import Q
 
+from chatcore.accounts.rights import EVERYTHING, AllowedNames, Kind, list_allowed, list_allowed_in
 from chatcore.models import McpServer, Session, Turn
 from chatcore.providers.base import Tool
-from chatcore.rights import EVERYTHING, AllowedNames, Kind, list_allowed, list_allowed_in
 
 PREFIX = "mcp__"
 OWN_PREFIX = "own__"  # instead of it in the rights of groups, for servers that people bring

@@ -10,11 +10,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_POST
 
+from chatcore.accounts.rights import select_models
 from chatcore.base.keeping import Kept
 from chatcore.models import Project, ProjectFile, Session
 from chatcore.projects import changes
 from chatcore.projects.system_text import list_left_out
-from chatcore.rights import select_models
 from chatcore.web.chat import use_local_time
 from chatcore.web.chat_list import load_sidebar
 from chatcore.web.projects.forms import NameForm, ProjectForm, read_rules

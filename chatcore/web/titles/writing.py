@@ -10,19 +10,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
-from chatcore.base.keeping import is_session_kept
-from chatcore.base.slots import Slot, Slots
-from chatcore.base.threads import run_in_thread
-from chatcore.local_model.register import PROVIDER_NAME as EMBEDDED_PROVIDER
-from chatcore.models import Message, Session
-from chatcore.providers import registry as provider_registry
-from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta
-from chatcore.providers.errors import ProviderError
-from chatcore.providers.registry import build_connection, choose_effort
-from chatcore.rights import require_model
-from chatcore.sessions.changes import record_session_change
-from chatcore.sessions.written_titles import build_title_source
-from chatcore.spending.calls import (
+from chatcore.accounts.rights import require_model
+from chatcore.accounts.spending import (
     CallRefused,
     Purpose,
     Reservation,
@@ -31,6 +20,17 @@ from chatcore.spending.calls import (
     expect_use,
     reserve_call,
 )
+from chatcore.base.keeping import is_session_kept
+from chatcore.base.slots import Slot, Slots
+from chatcore.base.threads import run_in_thread
+from chatcore.models import Message, Session
+from chatcore.providers import registry as provider_registry
+from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta
+from chatcore.providers.errors import ProviderError
+from chatcore.providers.registry import build_connection, choose_effort
+from chatcore.serving.local_model.register import PROVIDER_NAME as EMBEDDED_PROVIDER
+from chatcore.sessions.changes import record_session_change
+from chatcore.sessions.written_titles import build_title_source
 from chatcore.turns import capacity
 from chatcore.turns.service import build_title
 from chatcore.web.titles import prompt

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.core.management.base import BaseCommand, CommandError
 from django.template.defaultfilters import pluralize
 
-from chatcore.spending.calls import CallRefused
+from chatcore.accounts.spending import CallRefused
 from compaction import policies
 from compaction.core.knobs import PolicyError
 from compaction.models import CompactionRun

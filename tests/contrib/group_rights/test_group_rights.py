@@ -12,9 +12,9 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 from rest_framework.test import APIClient
 
+from chatcore.accounts.rights import AllowedNames
 from chatcore.contrib.group_rights.models import GroupRights
 from chatcore.models import McpServer, Session, Turn
-from chatcore.rights import AllowedNames
 from chatcore.tools.mcp.catalog import list_available_tools
 from models_registry.models import AiModel
 from tests.support.mcp_server import ToolServer, running, tool_server
@@ -288,7 +288,7 @@ def test_what_groups_say_adds_up_and_a_superuser_may_use_everything(
 def test_names_match_in_memory_as_in_the_database(
     user: User, rights: GroupRights, pattern: str, name: str, matches: bool
 ) -> None:
-    from chatcore.rights import select_models
+    from chatcore.accounts.rights import select_models
     from models_registry.models import Provider
 
     rights.model_names = [pattern]
@@ -331,15 +331,15 @@ def test_every_room_asks_for_rights_when_it_looks_up_a_model_or_a_policy() -> No
         r"|\baccepts_policy\(|list_policies\(\)"
     )
     allowed = {
-        "chatcore/rights.py",
+        "chatcore/accounts/rights.py",
         "chatcore/web/forms.py",
         "chatcore/context/compactor.py",
-        "chatcore/local_model/",
+        "chatcore/serving/local_model/",
         "chatcore/web/chat_settings.py",
         "chatcore/web/providers.py",
         "chatcore/management/commands/chat.py",
         "chatcore/management/commands/list_models.py",
-        "chatcore/provisioning/",
+        "chatcore/setup/",
         "chatcore/contrib/group_rights/",
         "chatcore/transfer/context.py",  # it compares texts with those of all policies
     }

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from chatcore.accounts.rights import select_models
 from chatcore.api.params import ParamsField
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.context.clearing import Clearing
@@ -18,7 +19,6 @@ from chatcore.contrib.compat.client_messages import ClientMessage, parse_tools
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.errors import InvalidParam
 from chatcore.providers.params import PARAM_NAMES, list_extra_names
-from chatcore.rights import select_models
 from models_registry.models import AiModel
 
 SESSION_HEADER = "X-Session-Id"

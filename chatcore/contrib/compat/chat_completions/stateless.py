@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import DatabaseError
 
+from chatcore.accounts.spending import Purpose, Reservation, end_call, expect_use, reserve_call
 from chatcore.base.threads import run_in_thread
 from chatcore.base.token_estimate import estimate_tokens
 from chatcore.context.compactor import FittedRequest, get_compactor
@@ -22,7 +23,6 @@ from chatcore.providers.errors import (
     ProviderUnavailable,
 )
 from chatcore.providers.registry import build_connection
-from chatcore.spending.calls import Purpose, Reservation, end_call, expect_use, reserve_call
 from chatcore.turns.abilities import WHERE_TO_CHANGE_IMAGES
 from chatcore.turns.overflows import (
     OverflowTries,

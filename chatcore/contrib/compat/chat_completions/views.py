@@ -8,6 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from chatcore.accounts.rights import select_models
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.auth import ApiKeyAuthentication
 from chatcore.base.rest.parsers import ImportBodyParser
@@ -20,7 +21,6 @@ from chatcore.contrib.compat.chat_completions.request import (
     parse_completion_request,
 )
 from chatcore.contrib.compat.messages import errors as anthropic_errors
-from chatcore.rights import select_models
 
 VERSION_HEADER = "anthropic-version"  # which Anthropic's clients send with every request
 

@@ -12,6 +12,7 @@ from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chatcore.accounts.spending import Purpose, Reservation, bound_output, end_call, reserve_call
 from chatcore.api import event_streams
 from chatcore.base.rest import turn_rate
 from chatcore.base.threads import run_in_thread
@@ -25,7 +26,6 @@ from chatcore.providers.base import Connection, parse_count
 from chatcore.providers.openai_stream import parse_usage
 from chatcore.providers.registry import build_connection
 from chatcore.providers.server_sent_events import EventSplitter
-from chatcore.spending.calls import Purpose, Reservation, bound_output, end_call, reserve_call
 from chatcore.turns import capacity
 from models_registry.prices import TokenUse
 

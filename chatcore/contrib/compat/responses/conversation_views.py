@@ -7,13 +7,13 @@ from django.db import transaction
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chatcore.accounts.rights import select_models
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.responses import ids, item_lists, origins, storage
 from chatcore.contrib.compat.responses.face_view import ResponsesFaceView
 from chatcore.contrib.compat.responses.input_items import ResponseInput, parse_input
 from chatcore.contrib.compat.responses.request import build_not_found, parse_metadata
 from chatcore.models import Message, Session
-from chatcore.rights import select_models
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.deletion import delete_session
 from chatcore.turns.deletion import delete_message

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from chatcore.accounts.rights import require_model, select_models
 from chatcore.base.rest import auth, turn_rate
 from chatcore.base.token_estimate import estimate_tokens
 from chatcore.context.compactor import get_compactor
@@ -15,7 +16,6 @@ from chatcore.contrib.compat.responses import (
     storage,
 )
 from chatcore.contrib.compat.responses.request import ResponseRequest, parse_response_request
-from chatcore.rights import require_model, select_models
 from chatcore.turns import capacity
 from models_registry.models import AiModel
 

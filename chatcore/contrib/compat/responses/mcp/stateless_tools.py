@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from chatcore.accounts.rights import EVERYTHING, Kind, list_allowed
 from chatcore.base.truncation import clean_text, cut_tool_result
 from chatcore.contrib.compat.responses import ids
 from chatcore.contrib.compat.responses.input_items import InputApproval
@@ -11,7 +12,6 @@ from chatcore.contrib.compat.responses.mcp import items as mcp_items
 from chatcore.contrib.compat.responses.mcp.items import Item, ServerCall
 from chatcore.models import McpServer
 from chatcore.providers.base import ChatMessage, Tool, ToolCall
-from chatcore.rights import EVERYTHING, Kind, list_allowed
 from chatcore.tools.base import ToolError
 from chatcore.tools.mcp import catalog
 from chatcore.tools.mcp.refresh import ask_server

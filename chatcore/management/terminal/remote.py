@@ -12,8 +12,9 @@ from typing import Any, TextIO
 import httpx2
 from rich.console import Console
 
-from chatcore.cli import arguments
-from chatcore.cli.screen import (
+from chatcore.events.types import TURN_END_EVENTS, Event, EventType
+from chatcore.management.terminal import arguments
+from chatcore.management.terminal.screen import (
     EXIT_PROVIDER,
     EXIT_SIGN_IN,
     EXIT_USAGE,
@@ -22,7 +23,6 @@ from chatcore.cli.screen import (
     Screen,
     TurnResult,
 )
-from chatcore.events.types import TURN_END_EVENTS, Event, EventType
 
 TIMEOUTS = httpx2.Timeout(60.0, connect=10.0, read=600.0)  # heartbeats come more often
 RECONNECTIONS = 5  # of a stream that breaks, each after a second

@@ -14,8 +14,8 @@ from django.conf import settings
 from django.db import transaction
 
 from chatcore.models import Installation, SetupEntry
-from chatcore.provisioning.registry import load_sections
-from chatcore.provisioning.sections import Author, Section, SetupRefused
+from chatcore.setup.registry import load_sections
+from chatcore.setup.sections import Author, Section, SetupRefused
 from models_registry import catalog
 from models_registry.models import AiModel
 

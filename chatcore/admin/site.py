@@ -1,8 +1,4 @@
-"""The admin site: its name, who signs in where, and what its sidebar lists.
-
-It is not in the package chatcore/admin/: Django asks for this class when the first page of a
-package is registered, and importing that package registers Chatcore's own.
-"""
+"""The admin site: its name, who signs in where, and what its sidebar lists."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,6 +13,7 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from unfold.sites import UnfoldAdminSite
 
+from chatcore.admin import overview
 from chatcore.extension import get_extensions
 from chatcore.models.session import are_titles_hidden
 
@@ -110,8 +107,6 @@ class ChatcoreAdminSite(UnfoldAdminSite):
 
     def index(self, request: HttpRequest, extra_context: Any = None) -> TemplateResponse:
         """Show what happens today, in the cards that this person has rights for."""
-        from chatcore.admin import overview  # the package registers pages, which need this class
-
         lists = [overview.list_cards, *(each.list_cards for each in get_extensions())]
         cards = [card for list_cards in lists for card in list_cards(request)]
         return super().index(request, {"cards": cards, **(extra_context or {})})
@@ -166,7 +161,7 @@ def _select_names(label: str, names: Iterable[str]) -> list[str]:
 
 
 def _build_link(page: dict[str, Any], icon: str, path: str) -> dict[str, Any]:
-    from chatcore.templatetags import chat as icons  # which needs models, this module does not
+    from chatcore.web.templatetags import chat as icons  # which needs models, this module does not
 
     address = page["admin_url"]
     return {

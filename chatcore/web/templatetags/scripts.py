@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 register = template.Library()
 
 FOLDER = "chatcore/built"
-LIST = Path(__file__).parents[1] / "static" / FOLDER / "BUILT.json"
+LIST = Path(__file__).parents[2] / "static" / FOLDER / "BUILT.json"
 PARTS: dict[str, list[str]] = json.loads(LIST.read_text())["parts"]
 
 

@@ -1,7 +1,7 @@
 """Tell apps of each call of a language model when it begins and when it ends, with its cost.
 
 An app sees every call: those that run now, those whose client has left, and those of a process that
-died, which never end.
+died, which never end. Prices are those of the registry at the time of the call.
 """
 
 import datetime

@@ -10,7 +10,11 @@ from django.core.management import CommandError, call_command
 from rich.console import Console
 
 from chatcore import models
-from chatcore.cli.screen import (
+from chatcore.accounts.rights import ModelNotAllowed, select_models
+from chatcore.context import revisions
+from chatcore.events import log as event_log
+from chatcore.events.types import TURN_END_EVENTS, Event, EventType
+from chatcore.management.terminal.screen import (
     EXIT_CANNOT_FIT,
     EXIT_OK,
     EXIT_PROVIDER,
@@ -21,11 +25,7 @@ from chatcore.cli.screen import (
     Screen,
     TurnResult,
 )
-from chatcore.context import revisions
-from chatcore.events import log as event_log
-from chatcore.events.types import TURN_END_EVENTS, Event, EventType
 from chatcore.models import Session, Turn
-from chatcore.rights import ModelNotAllowed, select_models
 from chatcore.turns import leases, service
 
 __all__ = [

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 from django.utils.module_loading import import_string
 
 if TYPE_CHECKING:
-    from chatcore.provisioning.sections import Section
+    from chatcore.setup.sections import Section
 
 _paths = [
-    "chatcore.provisioning.sections.Providers",
-    "chatcore.provisioning.sections.Models",
+    "chatcore.setup.sections.Providers",
+    "chatcore.setup.sections.Models",
 ]
 
 

@@ -1,1 +1,0 @@
-"""The command line: the script `chatcore`, and the conversation in a terminal."""
