@@ -16,6 +16,7 @@ class Chatcore(AppConfig):
 
     def ready(self) -> None:
         """Register what others ask for."""
+        from chatcore.base import checks  # noqa: F401
 
         start_error_reports(settings.SENTRY_DSN)
         if settings.TRACES != "off":

@@ -1,13 +1,18 @@
 """The system checks of the setting CHATCORE and of the database."""
 
 import sqlite3
+import sys
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.core.checks import run_checks
+from django.core.checks.registry import CheckRegistry
 from django.test import override_settings
 
+from chatcore import base
 from chatcore import settings as project
+from chatcore.base import checks
 from chatcore.base.checks import REPLACED_SETTINGS, check_provider_options, check_sqlite_version
 from models_registry.models import Provider
 
@@ -49,3 +54,13 @@ def test_stored_options_that_the_form_would_refuse_are_warned_about() -> None:
     (warning,) = check_provider_options(databases=["default"])
     assert warning.id == "chatcore.W002"
     assert "provider old cannot be saved" in warning.msg
+
+
+def test_the_app_registers_its_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = CheckRegistry()
+    monkeypatch.setattr("django.core.checks.register", registry.register)
+    monkeypatch.delitem(sys.modules, checks.__name__)
+    monkeypatch.delattr(base, "checks")
+    apps.get_app_config("chatcore").ready()
+    names = {str(check).split()[1] for check in registry.registered_checks}
+    assert names >= {"check_absent_apps", "check_compactor", "check_sqlite_version"}
