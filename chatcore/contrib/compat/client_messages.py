@@ -1,11 +1,11 @@
 """Messages as clients send them, before they are stored or sent on."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
 
-from chatcore.base.rest.problems import InvalidFieldError
+from chatcore.contrib.compat.bodies import Body
 from chatcore.files.rendering import IMAGE_UNSUPPORTED_NOTE, NO_TEXT_NOTE, fence_text
 from chatcore.models import Attachment, Message, Session
 from chatcore.providers.base import ChatMessage, File, Image, ToolCall
@@ -91,14 +91,17 @@ def import_messages(session: Session, messages: Sequence[ClientMessage]) -> list
     return rows
 
 
-def parse_tools(
-    value: Any, model: AiModel, parse_tool: Callable[[Any, str], dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Return a request's tools in the form in which they are stored. Raises the 400 problem."""
-    if not value:
-        return []
-    if not isinstance(value, list):
-        raise InvalidFieldError("tools", "A list of tools.")
-    definitions = [parse_tool(item, f"tools[{index}]") for index, item in enumerate(value)]
+class ClientFunction(Body):
+    """What each API says of a tool that the client runs."""
+
+    name: str
+    description: str | None = None
+    strict: bool | None = None
+
+
+def build_tools(functions: Sequence[ClientFunction], model: AiModel) -> list[dict[str, Any]]:
+    """Return a request's tools in the form in which they are stored. Raises InvalidClientTools."""
     # An unsaved session without tools of its own, since the client's are the only ones here.
-    return client_tools.validate_tools(Session(model=model, tools=[]), definitions)
+    session = Session(model=model, tools=[])
+    definitions = [function.model_dump(exclude_none=True) for function in functions]
+    return client_tools.validate_tools(session, definitions)

@@ -6,16 +6,17 @@ no other without it, named in the header X-Ignored-Fields.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from chatcore.accounts.rights import select_models
 from chatcore.api.params import ParamsField
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.context.clearing import Clearing
+from chatcore.contrib.compat.bodies import Body
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.matching import OnDivergence
 from chatcore.contrib.compat.chat_completions.messages import parse_messages
-from chatcore.contrib.compat.client_messages import ClientMessage, parse_tools
+from chatcore.contrib.compat.client_messages import ClientFunction, ClientMessage, build_tools
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.errors import InvalidParam
 from chatcore.providers.params import PARAM_NAMES, list_extra_names
@@ -41,6 +42,28 @@ HARMLESS_FIELDS = frozenset(
     {"user", "safety_identifier", "store", "service_tier", "prompt_cache_retention"}
 )
 TOOL_PARAMS = frozenset({"tool_choice", "parallel_tool_calls"})
+
+
+class Function(ClientFunction):
+    parameters: dict[str, Any] | None = None
+
+
+class CompletionTool(Body):
+    type: Literal["function"] = "function"
+    function: Function
+
+
+class StreamOptions(Body):
+    include_usage: bool | None = None
+
+
+class CompletionBody(Body):
+    """The fields of a request besides its messages and its parameters."""
+
+    model: str = ""
+    tools: list[CompletionTool] = []
+    stream: bool = False
+    stream_options: StreamOptions = StreamOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,44 +93,39 @@ class CompletionRequest:
         return None
 
 
-def parse_completion_request(user: Any, body: Any, headers: Mapping[str, str]) -> CompletionRequest:
+def parse_completion_request(
+    user: Any, values: Any, headers: Mapping[str, str]
+) -> CompletionRequest:
     """Return the request of a JSON body.
 
     Raises the 400 problem that names the field, 404 for an unknown model, and TooLargeProblem.
     """
-    if not isinstance(body, Mapping):
-        raise InvalidFieldError("body", "A JSON object.")
-    model = get_usable_model(user, body.get("model"))
-    system, messages = parse_messages(body.get("messages"), model)
-    tools = parse_tools(body.get("tools"), model, _parse_tool)
-    stream = body.get("stream") or False
-    if not isinstance(stream, bool):
-        raise InvalidFieldError("stream", "Either true or false.")
-    stream_options = body.get("stream_options") or {}
-    if not isinstance(stream_options, Mapping):
-        raise InvalidFieldError("stream_options", "An object.")
-    _refuse_unknown_fields(body, model)
+    body = CompletionBody.parse(values)
+    model = get_usable_model(user, body.model)
+    system, messages = parse_messages(values.get("messages"), model)
+    tools = build_tools([tool.function for tool in body.tools], model)
+    _refuse_unknown_fields(values, model)
     return CompletionRequest(
         model=model,
-        model_name=str(body["model"]),
+        model_name=body.model,
         system=system,
         messages=messages,
         tools=tools,
-        params=_parse_params(body, model, has_tools=bool(tools)),
-        stream=stream,
-        include_usage=bool(stream_options.get("include_usage")),
-        session_name=parse_session_name(body, headers),
+        params=_parse_params(values, model, has_tools=bool(tools)),
+        stream=body.stream,
+        include_usage=bool(body.stream_options.include_usage),
+        session_name=parse_session_name(values, headers),
         on_divergence=parse_on_divergence(headers),
-        ignored_fields=tuple(_list_ignored_fields(body, model)),
+        ignored_fields=tuple(_list_ignored_fields(values, model)),
     )
 
 
-def get_usable_model(user: Any, name: Any) -> AiModel:
+def get_usable_model(user: Any, name: str | None) -> AiModel:
     """Return the model of this name, or of `provider/name`, if the user may use it.
 
     Raises 404 as OpenAI does, which is the same for a model that does not exist.
     """
-    if not isinstance(name, str) or not name:
+    if not name:
         raise InvalidFieldError("model", "The name of a model.")
     model = select_models(user.pk).find_by_name(name)
     if model is None:
@@ -168,32 +186,6 @@ def parse_on_divergence(headers: Mapping[str, str]) -> OnDivergence:
         return OnDivergence(value.lower())
     except ValueError:
         raise InvalidFieldError(DIVERGENCE_HEADER, "One of edit, append, refuse.") from None
-
-
-def _parse_tool(item: Any, path: str) -> dict[str, Any]:
-    function = None
-    if isinstance(item, Mapping) and item.get("type", "function") == "function":
-        function = item.get("function")
-    if not isinstance(function, Mapping):
-        raise InvalidFieldError(path, "A tool of the type function.")
-    name, description, parameters = (
-        function.get(key) for key in ("name", "description", "parameters")
-    )
-    if not isinstance(name, str):
-        raise InvalidFieldError(f"{path}.function.name", "A text.")
-    if description is not None and not isinstance(description, str):
-        raise InvalidFieldError(f"{path}.function.description", "A text.")
-    if parameters is not None and not isinstance(parameters, Mapping):
-        raise InvalidFieldError(f"{path}.function.parameters", "An object.")
-    strict = function.get("strict") or False
-    if not isinstance(strict, bool):
-        raise InvalidFieldError(f"{path}.function.strict", "Either true or false.")
-    return {
-        "name": name,
-        "description": description,
-        "parameters": parameters,
-        "strict": strict,
-    }
 
 
 def _parse_params(body: Mapping[str, Any], model: AiModel, *, has_tools: bool) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from chatcore.contrib.compat.chat_completions import memory
 from chatcore.contrib.compat.chat_completions.request import SESSION_HEADER
 from chatcore.contrib.compat.client_messages import ClientMessage, import_messages
 from chatcore.contrib.compat.content_parts import parse_required_text
-from chatcore.contrib.compat.messages.context_edits import CompactEdit
+from chatcore.contrib.compat.messages.context_edits import CompactEdit, Summary
 from chatcore.contrib.compat.messages.errors import MessagesProblem
 from chatcore.contrib.compat.messages.message_form import MessageForm
 from chatcore.contrib.compat.messages.message_format import Compaction
@@ -27,6 +27,7 @@ from chatcore.providers.base import ChatMessage
 from chatcore.sessions.deletion import delete_session
 
 SALT = "chatcore.messages.compaction"
+DEFAULT_TRIGGER = 150_000  # tokens
 WINDOW_SHARE = 0.8  # of the window, from which on a conversation is compacted in any case
 SPEAKERS = {"user": "User", "assistant": "Assistant", "tool": "Result of a tool"}
 # Asked where everything that was said lies in the block, also the question.
@@ -59,7 +60,7 @@ def add_summary(user: Any, request: MessageRequest, content: str) -> MessageRequ
     return replace(request, messages=messages)
 
 
-def summarize(user: Any, request: MessageRequest, edit: CompactEdit) -> Compaction:
+def summarize(user: Any, request: MessageRequest, edit: Summary) -> Compaction:
     """Compact the whole conversation of a request; a session that it names keeps it."""
     if request.session_name:
         session = memory.get_or_create_session(user, request)
@@ -77,7 +78,9 @@ def compact_if_asked(
     """
     model = request.model
     limit = model.request_limit
-    trigger = min(edit.trigger, int(limit * WINDOW_SHARE)) if limit else edit.trigger
+    trigger = edit.trigger.value if edit.trigger else DEFAULT_TRIGGER
+    if limit:
+        trigger = min(trigger, int(limit * WINDOW_SHARE))
     compactor = get_compactor()
     if request.session_name:
         session = memory.find_session(user, request)
@@ -94,7 +97,7 @@ def compact_if_asked(
     ), compaction
 
 
-def _compact_copy(user: Any, request: MessageRequest, edit: CompactEdit) -> Compaction:
+def _compact_copy(user: Any, request: MessageRequest, edit: Summary) -> Compaction:
     """Compact a conversation of which nothing is to stay: its session is deleted again."""
     session = Session(owner=user, model=request.model, tools=[])
     session.system_prompt = request.system or ""
@@ -107,8 +110,10 @@ def _compact_copy(user: Any, request: MessageRequest, edit: CompactEdit) -> Comp
         delete_session(session.pk)
 
 
-def _compact(user: Any, session: Session, edit: CompactEdit, *, is_stored: bool) -> Compaction:
-    report = get_compactor().compact_session(session, instructions=edit.instructions)
+def _compact(user: Any, session: Session, edit: Summary, *, is_stored: bool) -> Compaction:
+    report = get_compactor().compact_session(
+        session, instructions=(edit.instructions or "").strip()
+    )
     if report is None or report.status not in ("applied", "skipped", "fell_back"):
         raise MessagesProblem(
             "compaction_unavailable", "The conversation could not be compacted.", status=529

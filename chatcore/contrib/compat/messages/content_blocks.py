@@ -13,6 +13,7 @@ from chatcore.contrib.compat.content_parts import (
     parse_text,
     require_object,
 )
+from chatcore.contrib.compat.messages.request_tools import CacheControl
 from chatcore.files import intake
 from chatcore.models import Attachment
 from chatcore.providers.base import ToolCall
@@ -81,13 +82,7 @@ def parse_cache_control(block: Mapping[str, Any], path: str) -> dict[str, Any] |
     value = block.get("cache_control")
     if value is None:
         return None
-    mark = require_object(value, f"{path}.cache_control")
-    if mark.get("type") != "ephemeral":
-        raise InvalidFieldError(f"{path}.cache_control.type", "ephemeral")
-    ttl = mark.get("ttl")
-    if ttl not in (None, "5m", "1h"):
-        raise InvalidFieldError(f"{path}.cache_control.ttl", "Either 5m or 1h.")
-    return {"type": "ephemeral"} if ttl is None else {"type": "ephemeral", "ttl": ttl}
+    return CacheControl.parse(value, f"{path}.cache_control").model_dump(exclude_none=True)
 
 
 def _add_block(blocks: Blocks, type: str, block: Mapping[str, Any], path: str) -> None:

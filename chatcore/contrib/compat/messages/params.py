@@ -1,12 +1,14 @@
 """The parameters of a request, in the words of the protocol that its model speaks."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import Field
 
 from chatcore.api.params import ParamsField
 from chatcore.base.rest.problems import InvalidFieldError
-from chatcore.contrib.compat.content_parts import require_object
-from chatcore.contrib.compat.messages.request_tools import parse_tool_choice
+from chatcore.contrib.compat.bodies import Body
+from chatcore.contrib.compat.messages.request_tools import ToolChoice
 from chatcore.providers.params import PARAM_NAMES, list_extra_names
 from chatcore.providers.registry import get_capabilities
 from models_registry.models import AiModel
@@ -30,15 +32,25 @@ EFFORTS = {"low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh", "
 MAX_WINDOW_SHARE = 2
 
 
-def build_params(body: Mapping[str, Any], model: AiModel, *, has_tools: bool) -> dict[str, Any]:
+class AnswerFormat(Body):
+    type: Literal["json_schema"]
+    json_schema: dict[str, Any] = Field(alias="schema")
+
+
+class OutputConfig(Body):
+    effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+    format: AnswerFormat | None = None
+
+
+def build_params(
+    body: Mapping[str, Any], model: AiModel, choice: ToolChoice | None
+) -> dict[str, Any]:
     """Return the parameters for the provider. Raises the 400 problem that names the field."""
     values = {name: body[name] for name in OWN_NAMES if body.get(name) is not None}
     if "max_tokens" not in values:
         raise InvalidFieldError("max_tokens", "Field required")
-    values["tool_choice"] = parse_tool_choice(body.get("tool_choice")) if has_tools else None
+    values["tool_choice"] = choice.model_dump(exclude_none=True) if choice else None
     params = ParamsField().to_internal_value(values)
-    if "output_config" in params:
-        _check_output_config(params["output_config"])
     params["max_tokens"] = _limit_answer(params["max_tokens"], model)
     extra_names = list_extra_names(model.provider) - OWN_NAMES
     extra_values = {name: body[name] for name in extra_names if name in body}
@@ -57,17 +69,6 @@ def list_untranslated(body: Mapping[str, Any], model: AiModel) -> list[str]:
         return []
     names = OWN_NAMES - TRANSLATED_NAMES - list_extra_names(model.provider)
     return sorted(name for name in names if body.get(name) is not None)
-
-
-def _check_output_config(config: Mapping[str, Any]) -> None:
-    effort = config.get("effort")
-    if effort is not None and effort not in EFFORTS:
-        raise InvalidFieldError("output_config.effort", f"One of {', '.join(EFFORTS)}.")
-    if config.get("format") is not None:
-        answer_format = require_object(config["format"], "output_config.format")
-        if answer_format.get("type") != "json_schema":
-            raise InvalidFieldError("output_config.format.type", "json_schema")
-        require_object(answer_format.get("schema"), "output_config.format.schema")
 
 
 def _limit_answer(max_tokens: int, model: AiModel) -> int:

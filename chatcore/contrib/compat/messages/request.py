@@ -6,22 +6,35 @@ no other without it, named in the header X-Ignored-Fields.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.context.clearing import Clearing
+from chatcore.contrib.compat.bodies import Body
 from chatcore.contrib.compat.chat_completions.request import (
     CompletionRequest,
     get_usable_model,
     parse_on_divergence,
     parse_session_name,
 )
-from chatcore.contrib.compat.client_messages import parse_tools
-from chatcore.contrib.compat.messages.context_edits import ContextEdits, parse_context_edits
+from chatcore.contrib.compat.client_messages import build_tools
+from chatcore.contrib.compat.messages.context_edits import (
+    ContextEdits,
+    ContextManagement,
+    Summarize,
+    sort_edits,
+)
 from chatcore.contrib.compat.messages.input_messages import Input, parse_input
-from chatcore.contrib.compat.messages.params import OWN_NAMES, build_params, list_untranslated
-from chatcore.contrib.compat.messages.request_tools import parse_tool
-from chatcore.contrib.compat.messages.threads import parse_thread
+from chatcore.contrib.compat.messages.params import (
+    OWN_NAMES,
+    OutputConfig,
+    build_params,
+    list_untranslated,
+)
+from chatcore.contrib.compat.messages.request_tools import MessageTool, ToolChoice
+from chatcore.contrib.compat.messages.threads import ContinuedThread, NewThread, find_thread
 from chatcore.providers.params import list_extra_names
 from chatcore.providers.registry import get_capabilities
 from models_registry.models import AiModel
@@ -56,6 +69,19 @@ HARMLESS_FIELDS = frozenset(
 BETA_HEADER = "anthropic-beta"
 
 
+class MessageBody(Body):
+    """The fields of a request besides its messages and most parameters."""
+
+    model: str = ""
+    stream: bool = False
+    tools: list[MessageTool] = []
+    tool_choice: ToolChoice | None = None
+    output_config: OutputConfig | None = None
+    context_management: ContextManagement | None = None
+    compaction: Summarize | None = None
+    thread: Annotated[NewThread | ContinuedThread, Field(discriminator="type")] | None = None
+
+
 @dataclass(frozen=True, kw_only=True)
 class MessageRequest(CompletionRequest):
     """A request for a message. `system_cache_control` is the mark behind the system text.
@@ -82,43 +108,39 @@ def parse_count_request(user: Any, body: Any, headers: Mapping[str, str]) -> Mes
     return parse_message_request(user, body, headers)
 
 
-def parse_message_request(user: Any, body: Any, headers: Mapping[str, str]) -> MessageRequest:
+def parse_message_request(user: Any, values: Any, headers: Mapping[str, str]) -> MessageRequest:
     """Return the request of a JSON body.
 
     Raises the 400 problem that names the field, 404 for an unknown model, and TooLargeProblem.
     """
-    if not isinstance(body, Mapping):
-        raise InvalidFieldError("body", "A JSON object.")
-    model = get_usable_model(user, body.get("model"))
-    _refuse_unknown_fields(body, model)
-    parsed_input = parse_input(body, model)
-    edits = parse_context_edits(body)
+    body = MessageBody.parse(values)
+    model = get_usable_model(user, body.model)
+    _refuse_unknown_fields(values, model)
+    parsed_input = parse_input(values, model)
+    edits = sort_edits(body.context_management, body.compaction)
     if not (parsed_input.messages or parsed_input.compaction or edits.summarize):
         raise InvalidFieldError("messages", "None of the messages has any content.")
-    tools = parse_tools(body.get("tools"), model, parse_tool)
-    stream = body.get("stream") or False
-    if not isinstance(stream, bool):
-        raise InvalidFieldError("stream", "Either true or false.")
-    session_name = _parse_session_name(body, headers)
-    thread = parse_thread(body.get("thread"), user)
-    if thread:
+    tools = build_tools(body.tools, model)
+    session_name = _parse_session_name(values, headers)
+    if body.thread:
+        thread = find_thread(body.thread, user)
         session_name = session_name or thread.session_name
         tools = tools or thread.tools
-    params = build_params(body, model, has_tools=bool(tools))
+    params = build_params(values, model, body.tool_choice if tools else None)
     if session_name and get_capabilities(model.provider.protocol).has_cache_marks:
         _mark_cache_of_session(params, parsed_input, tools)
     return MessageRequest(
         model=model,
-        model_name=str(body["model"]),
+        model_name=body.model,
         system="\n\n".join(parsed_input.system_texts) if parsed_input.system_texts else None,
         system_cache_control=parsed_input.system_cache_control,
         messages=parsed_input.messages,
         tools=tools,
         params=params,
-        stream=stream,
+        stream=body.stream,
         session_name=session_name,
         on_divergence=parse_on_divergence(headers),
-        ignored_fields=tuple(_list_ignored_fields(body, headers, model)),
+        ignored_fields=tuple(_list_ignored_fields(values, headers, model)),
         edits=edits,
         compaction=parsed_input.compaction,
     )

@@ -6,16 +6,24 @@ new behind an answer, with the system text and the tools of before.
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID, uuid4
 
-from chatcore.base.rest.problems import InvalidFieldError
-from chatcore.contrib.compat.content_parts import parse_required_text, require_object
+from chatcore.contrib.compat.bodies import Body, FilledText
 from chatcore.contrib.compat.messages.errors import MessagesProblem
 from chatcore.models import Turn
 
 NAME_PREFIX = "thread_"
 MESSAGE_ID = re.compile(r"msg_([0-9a-f]{32})_[0-9]+")
+
+
+class NewThread(Body):
+    type: Literal["create"]
+
+
+class ContinuedThread(Body):
+    type: Literal["continue"]
+    previous_message_id: FilledText
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,21 +39,14 @@ def format_message_id(turn: Turn, after_seq: int) -> str:
     return f"msg_{turn.pk.hex}_{after_seq}"
 
 
-def parse_thread(value: Any, user: Any) -> Thread | None:
-    """Return the thread of a request; None if it asks for none.
+def find_thread(asked: NewThread | ContinuedThread, user: Any) -> Thread:
+    """Return the thread that a request asks for.
 
     Raises the problems after which the client sends its whole conversation in a new thread.
     """
-    if not value:
-        return None
-    thread = require_object(value, "thread")
-    type = thread.get("type")
-    if type == "create":
+    if isinstance(asked, NewThread):
         return Thread(session_name=f"{NAME_PREFIX}{uuid4().hex}")
-    if type != "continue":
-        raise InvalidFieldError("thread.type", "Either create or continue.")
-    path = "thread.previous_message_id"
-    message_id = parse_required_text(thread.get("previous_message_id"), path)
+    path, message_id = "thread.previous_message_id", asked.previous_message_id
     turn = _find_turn(message_id, user)
     if turn is None:
         detail = f"{path}: There is no thread with the message '{message_id[:100]}'."

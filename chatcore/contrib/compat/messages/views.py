@@ -51,7 +51,7 @@ class MessagesView(MessagesFaceView):
             answered_request, early_compaction = compactions.compact_if_asked(
                 request.user, message_request, edits.compact
             )
-        if early_compaction and edits.compact.is_pause:
+        if early_compaction and edits.compact.pause_after_compaction:
             turn_rate.count_turn(request)
             return _send_compaction(message_request, early_compaction)
         form = MessageForm(answered_request, early_compaction)

@@ -1,10 +1,10 @@
 """Check the body of a request that is passed on."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from chatcore.base.rest.problems import InvalidFieldError
+from chatcore.contrib.compat.bodies import Body
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.request import get_usable_model
 from chatcore.providers.params import list_extra_names
@@ -44,6 +44,11 @@ FIELDS = {
 }
 
 
+class PassedBody(Body):
+    model: str = ""
+    stream: bool = False
+
+
 @dataclass(frozen=True, kw_only=True)
 class PassedRequest:
     """What goes to the provider of a model."""
@@ -64,9 +69,7 @@ def parse_passed_request(user: Any, path: str, body: Any) -> PassedRequest:
     Raises the 400 problem that names the field, also for a model whose provider has no such
     requests, and 404 for an unknown model.
     """
-    if not isinstance(body, Mapping):
-        raise InvalidFieldError("body", "A JSON object.")
-    model = get_usable_model(user, body.get("model"))
+    model = get_usable_model(user, PassedBody.parse(body).model)
     if not get_capabilities(model.provider.protocol).has_other_requests:
         detail = (
             f"The provider of {model} speaks {model.provider.get_protocol_display()}'s protocol,"
@@ -76,8 +79,6 @@ def parse_passed_request(user: Any, path: str, body: Any) -> PassedRequest:
     required_field, names = FIELDS[path]
     if not isinstance(body.get(required_field), str | list) or not body[required_field]:
         raise InvalidFieldError(required_field, "A text, or a list.")
-    if not isinstance(body.get("stream") or False, bool):
-        raise InvalidFieldError("stream", "Either true or false.")
     known_names = names | {required_field, "model"} | list_extra_names(model.provider)
     for name in sorted(body.keys() - known_names):
         if body[name] not in (None, False, 0, "", [], {}):

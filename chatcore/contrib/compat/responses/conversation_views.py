@@ -12,7 +12,7 @@ from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.responses import ids, item_lists, origins, storage
 from chatcore.contrib.compat.responses.face_view import ResponsesFaceView
 from chatcore.contrib.compat.responses.input_items import ResponseInput, parse_input
-from chatcore.contrib.compat.responses.request import build_not_found, parse_metadata
+from chatcore.contrib.compat.responses.request import MetadataBody, build_not_found
 from chatcore.models import Message, Session
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.deletion import delete_session
@@ -27,7 +27,7 @@ class ConversationListView(ResponsesFaceView):
     def post(self, request: Request) -> Response:
         """Create a conversation, with items if the body has some."""
         body = _get_body(request)
-        metadata = parse_metadata(body.get("metadata"))
+        metadata = MetadataBody.parse(body).metadata
         response_input = _parse_items(request, body) if body.get("items") else ResponseInput()
         model = select_models(request.user.pk).find_default()
         owner: Any = request.user
@@ -53,7 +53,7 @@ class ConversationDetailView(ResponsesFaceView):
     def post(self, request: Request, conversation_id: str) -> Response:
         """Replace the metadata."""
         session = origins.get_owned_conversation(request.user, conversation_id)
-        session.metadata = parse_metadata(_get_body(request).get("metadata"))
+        session.metadata = MetadataBody.parse(_get_body(request)).metadata
         session.save(update_fields=["metadata"])
         return _respond(session, _format_conversation(session))
 

@@ -98,7 +98,7 @@ class UnstoredResponse:
         self.output += allowed_items
         self._owner_id = user.pk
         self.exchange = self._build_exchange()
-        if request.body.get("truncation") == "disabled" and self.exchange.is_shortened:
+        if request.echo["truncation"] == "disabled" and self.exchange.is_shortened:
             detail = "The input is longer than the context window, and truncation is disabled."
             raise OpenAIProblem(400, "context_length_exceeded", detail, param="input")
         self._end = StreamEnd(reason="stop")

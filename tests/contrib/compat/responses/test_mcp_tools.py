@@ -342,7 +342,9 @@ def test_a_long_output_is_cut_and_kept(
         ({"headers": {"Host": "elsewhere"}}, "tools[0].headers"),
         ({"headers": {"Authorization": "x"}}, "tools[0].authorization"),
         ({"require_approval": "sometimes"}, "tools[0].require_approval"),
-        ({"allowed_tools": [1]}, "tools[0].allowed_tools.tool_names"),
+        ({"allowed_tools": [1]}, "tools[0].allowed_tools[0]"),
+        ({"allowed_tools": {"tool_names": "a"}}, "tools[0].allowed_tools.tool_names"),
+        ({"require_approval": {"often": ["a"]}}, "tools[0].require_approval.often"),
     ],
 )
 def test_a_wrong_server_is_refused_by_its_field(

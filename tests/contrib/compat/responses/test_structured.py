@@ -146,6 +146,12 @@ def test_an_answer_at_its_limit_is_incomplete(client: OpenAI, scripted: Scripted
             "input[0].content[0].image_url",
         ),
         ({"tools": [WEATHER], "tool_choice": "sometimes"}, "tool_choice"),
+        ({"tool_choice": {"type": "sometimes"}}, "tool_choice.type"),
+        ({"tool_choice": {"type": "function"}}, "tool_choice.name"),
+        ({"text": {"format": {"type": "json_schema"}}}, "text.format.schema"),
+        ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
+        ({"tools": "weather"}, "tools"),
+        ({"reasoning": {"effort": "utmost"}}, "reasoning.effort"),
         ({"context_management": [{"type": "other"}]}, "context_management[0].type"),
     ],
 )
