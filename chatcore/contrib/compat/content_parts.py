@@ -2,15 +2,88 @@
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from chatcore.base.rest.problems import InvalidFieldError
+from chatcore.base.rest import limits
+from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
 from chatcore.files import intake
 from chatcore.models import Attachment
 
 DATA_PREFIX = "data:"
 NOT_FETCHED = "Send it as a data: address in base64; other addresses are not fetched."
+# By the type of a part: the key of its text.
+TEXT_KEYS = {
+    "text": "text",
+    "input_text": "text",
+    "output_text": "text",
+    "summary_text": "text",
+    "reasoning_text": "text",
+    "refusal": "refusal",
+}
+# Given a part, its path and the number of its file in its message: the file, not stored yet.
+FileReader = Callable[[Mapping[str, Any], str, int], Attachment]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    """The texts of a message, joined, and its files, which are not stored yet."""
+
+    text: str = ""
+    files: tuple[Attachment, ...] = ()
+
+
+def parse_content(value: Any, path: str, file_readers: Mapping[str, FileReader]) -> Content:
+    """Return the content of a message: a text, or a list of parts.
+
+    `file_readers` stand under the types of their parts. Raises the 400 problem that names the
+    field, and TooLargeProblem.
+    """
+    if isinstance(value, str):
+        return Content(text=value)
+    if not isinstance(value, list):
+        raise InvalidFieldError(path, "A text, or a list of parts.")
+    texts: list[str] = []
+    files: list[Attachment] = []
+    for index, item in enumerate(value):
+        part_path = f"{path}[{index}]"
+        part = require_object(item, part_path)
+        type = str(part.get("type"))
+        if type in TEXT_KEYS:
+            texts.append(parse_text(part.get(TEXT_KEYS[type]), f"{part_path}.{TEXT_KEYS[type]}"))
+        elif type in file_readers:
+            files.append(file_readers[type](part, part_path, len(files) + 1))
+        else:
+            detail = f"Parts of the type {type!r} are not supported."
+            raise InvalidFieldError(f"{part_path}.type", detail)
+    limit_files(files)
+    return Content(text=join_texts(texts), files=tuple(files))
+
+
+def join_texts(texts: Iterable[str | None]) -> str:
+    """Return texts as paragraphs of one."""
+    return "\n\n".join(text for text in texts if text)
+
+
+def limit_files(files: Sequence[Attachment]) -> None:
+    """Raise TooLargeProblem if these are too many files of one message."""
+    if len(files) > intake.MAX_FILES:
+        raise TooLargeProblem(f"A message has at most {intake.MAX_FILES} files.")
+
+
+def limit_text(text: str, path: str) -> str:
+    """Return the text of a message. Raises TooLargeProblem if it is longer than one may be."""
+    if limits.exceeds_bytes(text, limits.MESSAGE_BYTES):
+        kilobytes = limits.MESSAGE_BYTES // limits.KB
+        raise TooLargeProblem(f"{path} is longer than {kilobytes} KB of text.")
+    return text
+
+
+def limit_messages(messages: Sequence[object], kind: str = "messages") -> None:
+    """Raise TooLargeProblem if these are too many messages of one request."""
+    if len(messages) > limits.IMPORT_MESSAGES:
+        raise TooLargeProblem(f"A request has at most {limits.IMPORT_MESSAGES:,} {kind}.")
 
 
 def parse_text(value: Any, path: str) -> str:
@@ -38,10 +111,30 @@ def parse_image(url: Any, path: str, number: int) -> Attachment:
     """Return the unsaved image of a data: URL (RFC 2397). Other URLs are never fetched."""
     if not isinstance(url, str) or not url.startswith(DATA_PREFIX):
         raise InvalidFieldError(path, NOT_FETCHED)
-    attachment = inspect_data(decode_data(url, path), f"image-{number}", path)
+    return parse_image_data(url, path, number)
+
+
+def parse_image_data(value: Any, path: str, number: int) -> Attachment:
+    """Return the unsaved image of a data: URL, or of base64 alone."""
+    attachment = parse_data(value, f"image-{number}", path)
     if not attachment.media_type.startswith("image/"):
         raise InvalidFieldError(path, "An image is PNG, JPEG, GIF or WebP.")
     return attachment
+
+
+def parse_file(file: Mapping[str, Any], path: str) -> Attachment:
+    """Return the unsaved file that a client sent as `file_data`, under its name."""
+    for name in ("file_id", "file_url"):
+        if file.get(name):
+            raise InvalidFieldError(f"{path}.{name}", "Send the file itself as `file_data`.")
+    sent_name = file.get("filename")
+    file_name = sent_name if isinstance(sent_name, str) else "file"
+    return parse_data(file.get("file_data"), file_name, f"{path}.file_data")
+
+
+def parse_data(value: Any, name: str, path: str) -> Attachment:
+    """Return the unsaved file of a data: URL (RFC 2397), or of base64 alone."""
+    return inspect_data(decode_data(parse_required_text(value, path), path), name, path)
 
 
 def decode_data(text: str, path: str) -> bytes:

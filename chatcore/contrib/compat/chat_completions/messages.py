@@ -4,31 +4,25 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from chatcore.base.rest import limits
-from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.chat_completions.completion_format import SEAL_NAME
 from chatcore.contrib.compat.client_messages import ClientMessage
 from chatcore.contrib.compat.content_parts import (
-    decode_data,
-    inspect_data,
+    Content,
+    limit_messages,
+    limit_text,
+    parse_content,
+    parse_file,
     parse_image,
     parse_required_text,
+    parse_text,
     require_object,
 )
 from chatcore.contrib.compat.sealed_data import unseal
-from chatcore.files import intake
 from chatcore.models import Attachment
 from chatcore.providers.base import ToolCall
 from chatcore.providers.provider_data import REASONING_FIELDS
 from models_registry.models import AiModel
-
-# By the type of a content part: the key of its text.
-TEXT_PART_KEYS = {
-    "text": "text",
-    "refusal": "refusal",
-    "input_text": "text",
-    "output_text": "text",
-}
 
 
 def parse_messages(messages: Any, model: AiModel) -> tuple[str | None, list[ClientMessage]]:
@@ -38,16 +32,15 @@ def parse_messages(messages: Any, model: AiModel) -> tuple[str | None, list[Clie
     """
     if not isinstance(messages, list) or not messages:
         raise InvalidFieldError("messages", "A list with at least one message.")
-    if len(messages) > limits.IMPORT_MESSAGES:
-        raise TooLargeProblem(f"A request has at most {limits.IMPORT_MESSAGES:,} messages.")
+    limit_messages(messages)
     system_texts: list[str] = []
     client_messages: list[ClientMessage] = []
     for index, item in enumerate(messages):
         path = f"messages[{index}]"
         message = require_object(item, path)
         if message.get("role") in ("system", "developer"):
-            text, _ = _parse_content(message.get("content"), path)
-            system_texts.append(_check_length(text, path))
+            content = _parse_content(message.get("content"), path)
+            system_texts.append(limit_text(content.text, path))
         else:
             client_messages.append(_parse_message(message, path, model))
     client_messages = [message for message in client_messages if message.has_content]
@@ -76,14 +69,14 @@ def _parse_message(message: Mapping[str, Any], path: str, model: AiModel) -> Cli
     role = message.get("role")
     if role not in ("user", "assistant", "tool"):
         raise InvalidFieldError(f"{path}.role", "One of system, developer, user, assistant, tool.")
-    text, files = _parse_content(message.get("content"), path)
+    content = _parse_content(message.get("content"), path)
     if role == "tool":  # results of any length are accepted, and cut when they are stored
         call_id = parse_required_text(message.get("tool_call_id"), f"{path}.tool_call_id")
-        return ClientMessage(role=role, content=text, call_id=call_id)
-    _check_length(text, path)
+        return ClientMessage(role=role, content=content.text, call_id=call_id)
+    limit_text(content.text, path)
     if role == "user":
-        return ClientMessage(role=role, content=text, files=tuple(files))
-    text = text or _parse_text(message.get("refusal"), f"{path}.refusal")
+        return ClientMessage(role=role, content=content.text, files=content.files)
+    text = content.text or parse_text(message.get("refusal") or "", f"{path}.refusal")
     calls = tuple(_parse_calls(message.get("tool_calls"), f"{path}.tool_calls"))
     provider_data = _read_provider_data(message, model)
     return ClientMessage(role=role, content=text, calls=calls, provider_data=provider_data)
@@ -115,55 +108,22 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, Mapping)
 
 
-def _parse_content(content: Any, message_path: str) -> tuple[str, list[Attachment]]:
-    """Return the text and the files of a message's content."""
-    path = f"{message_path}.content"
-    if content is None or isinstance(content, str):
-        return content or "", []
-    if not isinstance(content, list):
-        raise InvalidFieldError(path, "A text, or a list of parts.")
-    texts: list[str] = []
-    files: list[Attachment] = []
-    for index, item in enumerate(content):
-        part_path = f"{path}[{index}]"
-        part = require_object(item, part_path)
-        type = str(part.get("type"))
-        if type == "image_url":
-            files.append(_parse_image(part, f"{part_path}.image_url", len(files) + 1))
-        elif type == "file":
-            files.append(_parse_file(part, f"{part_path}.file"))
-        elif type in TEXT_PART_KEYS:
-            key = TEXT_PART_KEYS[type]
-            texts.append(_parse_text(part.get(key), f"{part_path}.{key}"))
-        else:
-            detail = f"Parts of the type {type!r} are not supported."
-            raise InvalidFieldError(f"{part_path}.type", detail)
-    if len(files) > intake.MAX_FILES:
-        raise TooLargeProblem(f"A message has at most {intake.MAX_FILES} files.")
-    return "\n\n".join(text for text in texts if text), files
-
-
-def _check_length(text: str, path: str) -> str:
-    if limits.exceeds_bytes(text, limits.MESSAGE_BYTES):
-        kilobytes = limits.MESSAGE_BYTES // limits.KB
-        raise TooLargeProblem(f"{path} is longer than {kilobytes} KB of text.")
-    return text
+def _parse_content(value: Any, message_path: str) -> Content:
+    """Return the text and the files of a message's content, which may be missing."""
+    value = "" if value is None else value
+    file_readers = {"image_url": _parse_image, "file": _parse_file}
+    return parse_content(value, f"{message_path}.content", file_readers)
 
 
 def _parse_image(part: Mapping[str, Any], path: str, number: int) -> Attachment:
     value = part.get("image_url")
     url = value.get("url") if isinstance(value, Mapping) else value
-    return parse_image(url, f"{path}.url", number)
+    return parse_image(url, f"{path}.image_url.url", number)
 
 
-def _parse_file(part: Mapping[str, Any], path: str) -> Attachment:
-    file = require_object(part.get("file"), path)
-    if file.get("file_id"):
-        raise InvalidFieldError(f"{path}.file_id", "Send the file itself as `file_data`.")
-    data_path = f"{path}.file_data"
-    data = decode_data(parse_required_text(file.get("file_data"), data_path), data_path)
-    name = file.get("filename")
-    return inspect_data(data, name if isinstance(name, str) else "file", data_path)
+def _parse_file(part: Mapping[str, Any], path: str, number: int) -> Attachment:
+    file_path = f"{path}.file"
+    return parse_file(require_object(part.get("file"), file_path), file_path)
 
 
 def _parse_calls(value: Any, path: str) -> Iterator[ToolCall]:
@@ -179,14 +139,5 @@ def _parse_calls(value: Any, path: str) -> Iterator[ToolCall]:
         yield ToolCall(
             id=parse_required_text(call.get("id"), f"{call_path}.id"),
             name=parse_required_text(function.get("name"), f"{function_path}.name"),
-            arguments=_parse_text(function.get("arguments"), f"{function_path}.arguments"),
+            arguments=parse_text(function.get("arguments") or "", f"{function_path}.arguments"),
         )
-
-
-def _parse_text(value: Any, path: str) -> str:
-    """Return a text that may be missing."""
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise InvalidFieldError(path, "A text.")
-    return value

@@ -5,16 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.content_parts import (
-    decode_data,
     inspect_data,
+    join_texts,
+    limit_files,
+    parse_data,
+    parse_image_data,
     parse_required_text,
     parse_text,
     require_object,
 )
 from chatcore.contrib.compat.messages.request_tools import CacheControl
-from chatcore.files import intake
 from chatcore.models import Attachment
 from chatcore.providers.base import ToolCall
 from chatcore.providers.provider_data import CALL, THOUGHT, is_usual_order
@@ -45,7 +47,7 @@ class Blocks:
     @property
     def text(self) -> str:
         """The texts, as paragraphs of one."""
-        return "\n\n".join(text for text in self.texts if text)
+        return join_texts(self.texts)
 
     @property
     def answer_text(self) -> str:
@@ -72,8 +74,7 @@ def parse_blocks(content: Any, path: str, accepted_types: Sequence[str]) -> Bloc
             detail = f"Blocks of the type {type!r} are not supported here."
             raise InvalidFieldError(f"{block_path}.type", detail)
         _add_block(blocks, str(type), block, block_path)
-    if len(blocks.files) > intake.MAX_FILES:
-        raise TooLargeProblem(f"A message has at most {intake.MAX_FILES} files.")
+    limit_files(blocks.files)
     return blocks
 
 
@@ -117,12 +118,7 @@ def _parse_image(block: Mapping[str, Any], path: str, number: int) -> Attachment
     source, source_path = _get_source(block, path)
     if source.get("type") != "base64":
         raise InvalidFieldError(f"{source_path}.type", _refuse_source(source))
-    data_path = f"{source_path}.data"
-    data = decode_data(parse_required_text(source.get("data"), data_path), data_path)
-    attachment = inspect_data(data, f"image-{number}", data_path)
-    if not attachment.media_type.startswith("image/"):
-        raise InvalidFieldError(data_path, "An image is PNG, JPEG, GIF or WebP.")
-    return attachment
+    return parse_image_data(source.get("data"), f"{source_path}.data", number)
 
 
 def _add_document(blocks: Blocks, block: Mapping[str, Any], path: str) -> None:
@@ -136,8 +132,7 @@ def _add_document(blocks: Blocks, block: Mapping[str, Any], path: str) -> None:
     type = source.get("type")
     data_path = f"{source_path}.data"
     if type == "base64":
-        data = decode_data(parse_required_text(source.get("data"), data_path), data_path)
-        blocks.files.append(inspect_data(data, name, data_path))
+        blocks.files.append(parse_data(source.get("data"), name, data_path))
     elif type == "text":
         text = parse_required_text(source.get("data"), data_path)
         blocks.files.append(inspect_data(text.encode(), name, data_path))

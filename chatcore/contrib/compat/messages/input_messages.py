@@ -4,10 +4,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from chatcore.base.rest import limits
-from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.client_messages import ClientMessage
-from chatcore.contrib.compat.content_parts import parse_required_text, require_object
+from chatcore.contrib.compat.content_parts import (
+    limit_messages,
+    limit_text,
+    parse_required_text,
+    require_object,
+)
 from chatcore.contrib.compat.messages.content_blocks import (
     Blocks,
     parse_blocks,
@@ -43,8 +47,7 @@ def parse_input(body: Mapping[str, Any], model: AiModel) -> Input:
     items = body.get("messages")
     if not isinstance(items, list) or not items:
         raise InvalidFieldError("messages", "A list with at least one message.")
-    if len(items) > limits.IMPORT_MESSAGES:
-        raise TooLargeProblem(f"A request has at most {limits.IMPORT_MESSAGES:,} messages.")
+    limit_messages(items)
     parsed_input = Input()
     _add_system(parsed_input, body.get("system"), "system")
     for index, item in enumerate(items):
@@ -62,7 +65,7 @@ def _add_system(parsed_input: Input, value: Any, path: str) -> None:
     if value is None:
         return
     blocks = parse_blocks(value, path, ("text",))
-    text = _check_length(blocks.text, path)
+    text = limit_text(blocks.text, path)
     if text:
         parsed_input.system_texts.append(text)
         parsed_input.system_cache_control = (
@@ -83,7 +86,7 @@ def _parse_message(
             yield _parse_result(result, result_path)
         yield ClientMessage(
             role="user",
-            content=_check_length(blocks.text, content_path),
+            content=limit_text(blocks.text, content_path),
             files=tuple(blocks.files),
             provider_data=_build_provider_data(blocks, model),
         )
@@ -92,7 +95,7 @@ def _parse_message(
         _take_compaction(parsed_input, blocks)
         yield ClientMessage(
             role="assistant",
-            content=_check_length(blocks.answer_text, content_path),
+            content=limit_text(blocks.answer_text, content_path),
             calls=tuple(blocks.calls),
             provider_data=_build_provider_data(blocks, model),
         )
@@ -152,10 +155,3 @@ def _build_provider_data(blocks: Blocks, model: AiModel) -> dict[str, Any]:
         if not is_usual_order(blocks.order):
             data[protocol]["order"] = blocks.order
     return data
-
-
-def _check_length(text: str, path: str) -> str:
-    if limits.exceeds_bytes(text, limits.MESSAGE_BYTES):
-        kilobytes = limits.MESSAGE_BYTES // limits.KB
-        raise TooLargeProblem(f"{path} is longer than {kilobytes} KB of text.")
-    return text

@@ -5,12 +5,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from chatcore.base.rest import limits
-from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
+from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.client_messages import ClientMessage
-from chatcore.contrib.compat.content_parts import parse_required_text, parse_text, require_object
-from chatcore.contrib.compat.responses import input_content
+from chatcore.contrib.compat.content_parts import (
+    Content,
+    join_texts,
+    limit_messages,
+    limit_text,
+    parse_content,
+    parse_file,
+    parse_image,
+    parse_required_text,
+    parse_text,
+    require_object,
+)
 from chatcore.contrib.compat.sealed_data import unseal
+from chatcore.models import Attachment
 from chatcore.providers.base import ToolCall
 from chatcore.tools.mcp.catalog import build_tool_name
 
@@ -22,13 +32,12 @@ ItemLoader = Callable[[str, str], Mapping[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class InputApproval:
-    """A person's word on a call: `message_count` messages of the input stand before it."""
+    """A person's word on a call."""
 
     request_id: str
     is_allowed: bool
     reason: str
     path: str
-    message_count: int
 
 
 @dataclass(kw_only=True)
@@ -59,8 +68,7 @@ def parse_input(value: Any, load_item: ItemLoader) -> ResponseInput:
         value = [{"role": "user", "content": value}]
     if not isinstance(value, list):
         raise InvalidFieldError("input", "A text, or a list of items.")
-    if len(value) > limits.IMPORT_MESSAGES:
-        raise TooLargeProblem(f"A request has at most {limits.IMPORT_MESSAGES:,} items.")
+    limit_messages(value, "items")
     parser = _InputParser(load_item)
     for index, item in enumerate(value):
         path = f"input[{index}]"
@@ -106,7 +114,8 @@ class _InputParser:
 
     def _add_message(self, item: Mapping[str, Any], path: str) -> None:
         role = item.get("role")
-        content = input_content.parse_content(item.get("content"), f"{path}.content")
+        content = _parse_content(item.get("content"), f"{path}.content")
+        limit_text(content.text, f"{path}.content")
         if role in SYSTEM_ROLES:
             if content.files:
                 raise InvalidFieldError(f"{path}.content", "A system text has no files.")
@@ -135,7 +144,7 @@ class _InputParser:
             )
             return
         # Roles alternate in the templates of many servers, so two answers in a row are one.
-        joined_text = "\n\n".join(part for part in (last_message.content, text) if part)
+        joined_text = join_texts([last_message.content, text])
         self.result.messages[-1] = replace(last_message, content=joined_text)
 
     def _add_reasoning(self, provider_data: dict[str, Any]) -> None:
@@ -168,7 +177,8 @@ class _InputParser:
 
     def _add_output(self, item: Mapping[str, Any], path: str) -> None:
         call_id = parse_required_text(item.get("call_id"), f"{path}.call_id")
-        content = input_content.parse_content(item.get("output"), f"{path}.output", is_output=True)
+        # One of any length is accepted, and cut when it is stored.
+        content = _parse_content(item.get("output"), f"{path}.output")
         self.result.messages.append(
             ClientMessage(role="tool", content=content.text, call_id=call_id, files=content.files)
         )
@@ -224,7 +234,6 @@ class _InputParser:
                 is_allowed=is_allowed,
                 reason=parse_text(item.get("reason") or "", f"{path}.reason"),
                 path=request_path,
-                message_count=len(self.result.messages),
             )
         )
 
@@ -254,3 +263,17 @@ def _parse_server_call(item: Mapping[str, Any], path: str, call_id: str) -> Tool
         name=build_tool_name(label, name),
         arguments=parse_text(item.get("arguments"), f"{path}.arguments"),
     )
+
+
+def _parse_content(value: Any, path: str) -> Content:
+    return parse_content(value, path, {"input_image": _parse_image, "input_file": _parse_file})
+
+
+def _parse_image(part: Mapping[str, Any], path: str, number: int) -> Attachment:
+    if part.get("file_id"):
+        raise InvalidFieldError(f"{path}.file_id", "Files are not kept here: send the image.")
+    return parse_image(part.get("image_url"), f"{path}.image_url", number)
+
+
+def _parse_file(part: Mapping[str, Any], path: str, number: int) -> Attachment:
+    return parse_file(part, path)
