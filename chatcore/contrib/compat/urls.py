@@ -15,7 +15,7 @@ ROUTES: dict[str, list[URLPattern]] = {
     "messages": [
         re_path(r"^messages/?$", message_views.MessagesView.as_view()),
         re_path(r"^messages/count_tokens/?$", message_views.CountTokensView.as_view()),
-        re_path(r"^messages/", message_views.UnknownUrlView.as_view()),
+        re_path(r"^messages/", message_views.UnknownMessagesUrlView.as_view()),
     ],
     "passed_on": [
         re_path(r"^embeddings/?$", passed_views.EmbeddingsView.as_view()),

@@ -1,6 +1,7 @@
 """Errors in OpenAI's form, statuses and codes, so that its clients raise their usual exceptions."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rest_framework.exceptions import APIException
@@ -12,6 +13,10 @@ from chatcore.base.rest.problems import InvalidFieldError, Problem
 from chatcore.providers.errors import ProviderError
 from chatcore.transfer import reader
 
+logger = logging.getLogger(__name__)
+
+# Given the body of a problem: the status and the body in the form of an API.
+ErrorForm = Callable[[Mapping[str, Any]], tuple[int, dict[str, Any]]]
 # By the problem's type: the status and the code that OpenAI's clients know.
 OPENAI_ERRORS = {
     "context_overflow": (400, "context_length_exceeded"),
@@ -46,8 +51,10 @@ class OpenAIProblem(Problem):
         self.members = {"param": param} if param else {}
 
 
-def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
-    """Return any exception of a view in OpenAI's form.
+def handle_exception(
+    error: Exception, context: dict[str, Any], *, format_error: ErrorForm
+) -> Response:
+    """Return any exception of a view in the form of an API.
 
     An unexpected exception is logged with its stack trace, and the client gets a plain 500.
     """
@@ -58,6 +65,15 @@ def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
     if is_final(type, response.status_code):
         response.headers["x-should-retry"] = "false"
     return response
+
+
+def describe_failure(error: Exception) -> dict[str, Any]:
+    """Return the body of the problem for an error after the status has been sent."""
+    problem = to_problem(error) or problems.build_outage_problem(error)
+    if problem is None:
+        logger.error("an answer broke off", exc_info=error)
+        problem = Problem(500, "internal_error", "Something went wrong on our side.")
+    return problems.build_body(problem)
 
 
 def to_problem(error: Exception) -> APIException | None:

@@ -6,8 +6,6 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
-from chatcore.base.rest import problems
-from chatcore.base.rest.problems import Problem
 from chatcore.contrib.compat.chat_completions import errors
 from chatcore.contrib.compat.chat_completions.completion_format import (
     CompletionEnvelope,
@@ -124,9 +122,5 @@ async def _get_next_part(parts: AsyncGenerator[StreamPart]) -> StreamPart | None
 
 def format_failure(error: Exception) -> bytes:
     """Return the event that ends a stream with an error."""
-    problem = errors.to_problem(error) or problems.build_outage_problem(error)
-    if problem is None:
-        logger.error("a stream of chat completions broke", exc_info=error)
-        problem = Problem(500, "internal_error", "Something went wrong on our side.")
-    _, body = errors.format_error(problems.build_body(problem))
+    _, body = errors.format_error(errors.describe_failure(error))
     return format_event(body)

@@ -1,6 +1,7 @@
 """The views of OpenAI's API."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from django.http.response import HttpResponseBase
@@ -26,7 +27,7 @@ VERSION_HEADER = "anthropic-version"  # which Anthropic's clients send with ever
 
 
 class OpenAIFaceView(APIView):
-    """A view with errors in OpenAI's form. It accepts tokens only, no cookies."""
+    """A view with errors in the form of its API. It accepts tokens only, no cookies."""
 
     authentication_classes = (ApiKeyAuthentication,)
     parser_classes = (ImportBodyParser,)
@@ -44,7 +45,11 @@ class OpenAIFaceView(APIView):
 
     def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response]:
         """Return the handler of this API in place of the REST API's."""
-        return errors.handle_exception
+        return partial(errors.handle_exception, format_error=self.format_error)
+
+    def format_error(self, problem: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Return the status and the body for the body of a problem."""
+        return errors.format_error(problem)
 
 
 class ChatCompletionsView(OpenAIFaceView):
@@ -59,11 +64,11 @@ class ChatCompletionsView(OpenAIFaceView):
 class ModelsFaceView(OpenAIFaceView):
     """A view for the clients of both APIs, each of which gets errors in its own form."""
 
-    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response]:
-        """Return the handler of the API whose client sends the request."""
+    def format_error(self, problem: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Return the status and the body in the form of the client that sends the request."""
         if VERSION_HEADER in self.request.headers:
-            return anthropic_errors.handle_exception
-        return super().get_exception_handler()
+            return anthropic_errors.format_error(problem)
+        return super().format_error(problem)
 
 
 class ModelListView(ModelsFaceView):

@@ -1,20 +1,13 @@
 """Errors in Anthropic's form, statuses and types, so that its clients raise their usual ones."""
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
 import structlog
-from rest_framework.exceptions import APIException
-from rest_framework.response import Response
 
-from chatcore.base.rest import problems
 from chatcore.base.rest.problems import Problem
-from chatcore.contrib.compat.chat_completions import errors as openai_errors
 from chatcore.contrib.compat.chat_completions.errors import OPENAI_ERRORS
 from chatcore.contrib.compat.chat_completions.memory import MISSING_RESULTS_DETAIL
-
-logger = logging.getLogger(__name__)
 
 # By the status, if no type of a problem says more.
 ERROR_TYPES = {
@@ -45,30 +38,6 @@ class MessagesProblem(Problem):
     def __init__(self, error_code: str, detail: str, *, status: int = 400, **members: Any) -> None:
         details = {"error_code": error_code} | members
         super().__init__(status, error_code, detail, details=details)
-
-
-def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
-    """Return any exception of a view in Anthropic's form.
-
-    An unexpected exception is logged with its stack trace, and the client gets a plain 500.
-    """
-    response = problems.handle_exception(openai_errors.to_problem(error) or error, context)
-    type = response.data["type"]
-    response.status_code, response.data = format_error(response.data)
-    response.content_type = "application/json"
-    if openai_errors.is_final(type, response.status_code):
-        response.headers["x-should-retry"] = "false"
-    return response
-
-
-def describe_error(error: Exception, request_id: str | None) -> dict[str, Any]:
-    """Return the body for an error after the status has been sent."""
-    problem: APIException | None = openai_errors.to_problem(error)
-    problem = problem or problems.build_outage_problem(error)
-    if problem is None:
-        logger.error("a stream of messages broke", exc_info=error)
-        problem = Problem(500, "internal_error", "Something went wrong on our side.")
-    return format_error(problems.build_body(problem))[1] | {"request_id": request_id}
 
 
 def format_error(problem: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:

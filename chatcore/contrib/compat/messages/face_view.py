@@ -1,6 +1,6 @@
 """What all views of this API share."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +15,10 @@ from chatcore.contrib.compat.messages import errors
 class MessagesFaceView(OpenAIFaceView):
     """A view with errors and headers in Anthropic's form."""
 
+    def format_error(self, problem: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Return the status and the body for the body of a problem."""
+        return errors.format_error(problem)
+
     def finalize_response(
         self, request: Request, response: Response, *args: Any, **kwargs: Any
     ) -> Response:
@@ -27,7 +31,3 @@ class MessagesFaceView(OpenAIFaceView):
             response.headers["anthropic-ratelimit-requests-remaining"] = str(remaining)
             response.headers["anthropic-ratelimit-requests-reset"] = f"{reset_at:%Y-%m-%dT%XZ}"
         return response
-
-    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response]:
-        """Return the handler of this API."""
-        return errors.handle_exception

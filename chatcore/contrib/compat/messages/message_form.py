@@ -10,6 +10,7 @@ from uuid import UUID
 from chatcore.base.threads import run_in_thread
 from chatcore.context import summary_block
 from chatcore.context.clearing import clear_request, list_applied_edits, load_applied_edits
+from chatcore.contrib.compat.chat_completions.errors import describe_failure
 from chatcore.contrib.compat.messages import errors
 from chatcore.contrib.compat.messages.input_messages import OWN_SIGNATURE
 from chatcore.contrib.compat.messages.message_format import (
@@ -131,8 +132,8 @@ class MessageForm:
         except Exception as error:
             if not has_started:
                 raise
-            body = errors.describe_error(error, self._request_id)
-            yield format_event("error", error=body["error"], request_id=body["request_id"])
+            _, body = errors.format_error(describe_failure(error))
+            yield format_event("error", error=body["error"], request_id=self._request_id)
 
     def _note_applied_edits(self) -> None:
         """Note what was left out of the newest request of a session's turn."""

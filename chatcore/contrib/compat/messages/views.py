@@ -1,5 +1,6 @@
 """The views of Anthropic's API."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.http import HttpResponse
@@ -9,10 +10,10 @@ from rest_framework.response import Response
 
 from chatcore.api import event_streams
 from chatcore.base.rest import turn_rate
-from chatcore.base.rest.problems import Problem
 from chatcore.context.clearing import ClearedRequest
 from chatcore.context.compactor import get_compactor
 from chatcore.contrib.compat import answers
+from chatcore.contrib.compat.chat_completions.views import UnknownUrlView
 from chatcore.contrib.compat.messages import compactions
 from chatcore.contrib.compat.messages.face_view import MessagesFaceView
 from chatcore.contrib.compat.messages.message_form import MessageForm
@@ -35,10 +36,7 @@ class MessagesView(MessagesFaceView):
 
     def post(self, request: Request) -> HttpResponseBase:
         """Answer the last message, with a memory if the request names a session."""
-        message_request = parse_message_request(request.user, request.data, request.headers)
-        if message_request.compaction:
-            content = compactions.check_block(request.user, *message_request.compaction)
-            message_request = compactions.add_summary(request.user, message_request, content)
+        message_request = _read_request(request, parse_message_request)
         edits = message_request.edits
         if edits.summarize is None and edits.compact is None:
             return answers.answer(request, message_request, MessageForm(message_request))
@@ -63,10 +61,7 @@ class CountTokensView(MessagesFaceView):
 
     def post(self, request: Request) -> Response:
         """Return how many tokens a request has. Nothing is stored or sent."""
-        message_request = parse_count_request(request.user, request.data, request.headers)
-        if message_request.compaction:
-            content = compactions.check_block(request.user, *message_request.compaction)
-            message_request = compactions.add_summary(request.user, message_request, content)
+        message_request = _read_request(request, parse_count_request)
         provider_request = MessageForm(message_request).build_provider_request()
         tokens = get_compactor().estimate_request(message_request.model, provider_request)
         count: dict[str, Any] = {"input_tokens": tokens}
@@ -78,15 +73,17 @@ class CountTokensView(MessagesFaceView):
         return Response(count)
 
 
-class UnknownUrlView(MessagesFaceView):
+class UnknownMessagesUrlView(MessagesFaceView, UnknownUrlView):
     """Any other path under /v1/messages/."""
 
-    authentication_classes = ()  # type: ignore[assignment]
-    permission_classes = ()
 
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Raise the 404 problem for every method."""
-        raise Problem(404, "unknown_url", f"Not found: {request.method} {request.path[:200]}.")
+def _read_request(request: Request, parse: Callable[..., MessageRequest]) -> MessageRequest:
+    """Return the request with what a compaction says that it begins with."""
+    message_request = parse(request.user, request.data, request.headers)
+    if not message_request.compaction:
+        return message_request
+    content = compactions.check_block(request.user, *message_request.compaction)
+    return compactions.add_summary(request.user, message_request, content)
 
 
 def _send_compaction(message_request: MessageRequest, compaction: Compaction) -> HttpResponseBase:

@@ -1,9 +1,7 @@
 """What all views of this API share."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
-
-from rest_framework.response import Response
 
 from chatcore.contrib.compat.chat_completions.views import OpenAIFaceView
 from chatcore.contrib.compat.responses import errors
@@ -12,6 +10,6 @@ from chatcore.contrib.compat.responses import errors
 class ResponsesFaceView(OpenAIFaceView):
     """A view with errors in the form of this API."""
 
-    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response]:
-        """Return the handler of this API."""
-        return errors.handle_exception
+    def format_error(self, problem: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Return the status and the body for the body of a problem."""
+        return errors.format_error(problem)
