@@ -16,11 +16,19 @@ class Chatcore(AppConfig):
 
     def ready(self) -> None:
         """Register what others ask for."""
+        from chatcore import signals
         from chatcore.base import checks  # noqa: F401
 
+        signals.files_released.connect(_delete_files, dispatch_uid="chatcore.files")
         start_error_reports(settings.SENTRY_DSN)
         if settings.TRACES != "off":
             start_traces(has_contents=settings.TRACES == "contents")
+
+
+def _delete_files(names: list[str], **_: object) -> None:
+    from chatcore.files import output_store  # which needs models
+
+    output_store.delete_unused(names)
 
 
 class AdminSite(SimpleAdminConfig):

@@ -19,7 +19,7 @@ django.setup(set_prefix=False)
 # These need Django's apps, which are loaded now. The pages are loaded here too, and not while the
 # first person waits.
 import chatcore.urls  # noqa: E402, F401
-from chatcore.events.long_responses import serve_request  # noqa: E402
+from chatcore.api.long_responses import serve_request  # noqa: E402
 from chatcore.extension import list_extension_configs  # noqa: E402
 from chatcore.serving.answers import (  # noqa: E402
     Application,

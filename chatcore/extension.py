@@ -14,8 +14,6 @@ from uuid import UUID
 from django.apps import AppConfig, apps
 from django.utils.module_loading import import_string
 
-from chatcore.base.environment import read_names
-
 if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
@@ -138,7 +136,7 @@ class Extension:
     counts: str = ""
     # Paths that are answered before Django, and the dotted paths of what answers.
     probes: Mapping[str, str] = MappingProxyType({})
-    # Dotted paths of what it stores beside a session (chatcore.transfer.sections.SessionSection).
+    # Dotted paths of what it stores beside a session (chatcore.sessions.sections.SessionSection).
     session_sections: tuple[str, ...] = ()
 
     def select_kept_owners(self) -> "QuerySet[Any, Any] | None":
@@ -208,18 +206,6 @@ class Refusal(Exception):
     status: int
     type: str
     retry_after: int | None = None  # seconds
-
-
-def read_installed_apps() -> list[OptionalApp]:
-    """Return the apps that CHATCORE_WITHOUT does not leave out, for the settings."""
-    absent_names = read_names("CHATCORE_WITHOUT", [app.name for app in OPTIONAL_APPS])
-    return [app for app in OPTIONAL_APPS if app.name not in absent_names]
-
-
-def get_app_setting(name: str, default: Any) -> Any:
-    """Return what an installed app puts in the place of a setting, or the core's own."""
-    values = [app.settings[name] for app in read_installed_apps() if name in app.settings]
-    return values[0] if values else default
 
 
 def list_absent_apps() -> list[OptionalApp]:

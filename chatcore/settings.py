@@ -29,9 +29,9 @@ from chatcore.base.environment import (
     read_threshold,
     read_traces,
 )
+from chatcore.base.installed_apps import read_installed_apps
 from chatcore.base.rest.conventions import REST_FRAMEWORK as REST_FRAMEWORK
 from chatcore.base.rest.conventions import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
-from chatcore.extension import read_installed_apps
 from chatcore.files.settings import build_folder_storage, read_object_storage
 from chatcore.serving.base_path import *  # noqa: F403
 from chatcore.serving.base_path import BASE_PATH
@@ -311,7 +311,7 @@ CHATCORE: dict[str, Any] = {
     # Keeps conversations inside the context window; chatcore/context/compactor.py describes it.
     # None: requests are sent as they are, and tool outputs are cut at 30,000 characters.
     "COMPACTOR": "compaction.compactor.Compactor",
-    # Runs turns (chatcore/turns/runner.py describes the class). None: threads of this process.
+    # Runs turns (chatcore/base/runner.py describes the class). None: threads of this process.
     "RUNNER": None,
     "KEY_ENCRYPTION_KEYS": read_encryption_keys(
         "CHATCORE_KEY_ENCRYPTION_KEYS", folder=DATA_DIR, is_shared=IS_DATABASE_SHARED

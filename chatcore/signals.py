@@ -33,3 +33,7 @@ pre_request = Signal()
 # window is to be found out anew.
 # Arguments: model (AiModel).
 model_confirmed = Signal()
+
+# Sent after the commit that deleted rows of files in the store, which no other row may refer to.
+# Arguments: names (list[str]).
+files_released = Signal()

@@ -19,11 +19,11 @@ from rest_framework.test import APIClient
 
 import chatcore.urls  # noqa: F401 - the pages of the admin, in the order in which they register
 from chatcore.base.rest import turn_rate
+from chatcore.base.runner import turn_runner
 from chatcore.contrib.metrics import definitions
 from chatcore.models import Session
 from chatcore.providers.registry import warm_up
 from chatcore.sessions import deletion
-from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel, Provider
 from tests.support import prepared_database, waiting
 from tests.support.compaction_sessions import fill_session, summarize_or_chat

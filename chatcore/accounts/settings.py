@@ -14,7 +14,7 @@ from chatcore.base.environment import (
     read_number,
     read_text,
 )
-from chatcore.extension import get_app_setting
+from chatcore.base.installed_apps import get_app_setting
 
 ACCOUNT_APPS = [
     "allauth",

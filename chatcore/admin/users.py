@@ -12,10 +12,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
+from chatcore.accounts.user_erasure import erase_user
 from chatcore.admin.base import ChatcoreAdmin
 from chatcore.extension import list_keepers
 from chatcore.models import Session
-from chatcore.sessions.user_erasure import erase_user
 
 admin.site.unregister((User, Group))
 

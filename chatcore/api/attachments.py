@@ -24,9 +24,9 @@ from chatcore.api.uploads import TOO_LARGE_DETAIL, FileFormParser, read_single_f
 from chatcore.base.keeping import refuse_if_kept
 from chatcore.base.rest.problems import InvalidFieldError, Problem, TooLargeProblem
 from chatcore.base.rest.routes import build_api_path
-from chatcore.context.unsent_files import Excerpt, describe_excerpts, describe_first_message
 from chatcore.files import intake, output_store
 from chatcore.models import Attachment, Session
+from chatcore.turns.unsent_files import Excerpt, describe_excerpts, describe_first_message
 
 # A browser must never treat a user's file as a page of this site: its scripts would run with the
 # reader's session cookie.

@@ -13,13 +13,13 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from chatcore.api.long_responses import hand_over_stream
 from chatcore.api.ownership import get_owned_session
 from chatcore.base.metrics import counts
 from chatcore.base.rest.problems import InvalidFieldError, Problem
 from chatcore.base.slots import ProcessFull, Slot, Slots, UserFull
 from chatcore.events import retention
 from chatcore.events.hub import event_hub
-from chatcore.events.long_responses import hand_over_stream
 from chatcore.events.sse import format_frame, stream_frames
 from chatcore.events.types import Event, EventsDroppedPayload, EventType
 from chatcore.models import Message, Turn

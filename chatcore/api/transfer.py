@@ -16,6 +16,7 @@ from rest_framework.views import APIView
 from chatcore.accounts import audit
 from chatcore.api import idempotency
 from chatcore.api.import_places import OneImportAtATime
+from chatcore.api.long_responses import hand_over_stream
 from chatcore.api.ownership import get_owned_session
 from chatcore.api.serializers.messages import ImportedSerializer, ImportSerializer
 from chatcore.api.serializers.sessions import SessionSerializer
@@ -25,11 +26,10 @@ from chatcore.base.rest import conditions, limits
 from chatcore.base.rest.commits import all_or_nothing
 from chatcore.base.rest.parsers import ImportBodyParser, SessionBodyParser
 from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
-from chatcore.events.long_responses import hand_over_stream
 from chatcore.models import Message
+from chatcore.sessions.sections import load_sections
 from chatcore.transfer import exporter, formats, importer, other_forms
 from chatcore.transfer.markdown import write_markdown
-from chatcore.transfer.sections import load_sections
 from chatcore.transfer.transcript import stream_texts
 from chatcore.transfer.user_export import stream_user_export
 

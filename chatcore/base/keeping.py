@@ -7,7 +7,6 @@ from django.contrib.auth import get_user_model
 from django.utils.translation import gettext_noop
 
 from chatcore.extension import Refusal, list_kept_owners
-from chatcore.models import Session
 
 
 class Kept(Refusal):
@@ -32,12 +31,6 @@ def is_kept(owner_id: Any) -> bool:
     """Return True if nothing of the user may be deleted."""
     users = get_user_model()._default_manager.filter(pk=owner_id)
     return any(users.filter(pk__in=owners).exists() for owners in list_kept_owners())
-
-
-def is_session_kept(session_id: Any) -> bool:
-    """Return True if nothing of the owner of a session, hidden or not, may be deleted."""
-    sessions = Session.all_objects.filter(pk=session_id)
-    return any(sessions.filter(owner__in=owners).exists() for owners in list_kept_owners())
 
 
 def refuse_lost_words(owner_id: Any, before: Any, after: Mapping[str, Any]) -> None:

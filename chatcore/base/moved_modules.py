@@ -14,6 +14,7 @@ from types import ModuleType
 
 # A package stands for all that is in it.
 MOVED = {
+    "chatcore.accounts.actors": "chatcore.base.actors",
     "chatcore.admin_look": "chatcore.admin.look",
     "chatcore.admin_site": "chatcore.admin.site",
     "chatcore.caches": "chatcore.base.caches",
@@ -21,9 +22,11 @@ MOVED = {
     "chatcore.cli": "chatcore.management.terminal",
     "chatcore.cli.main": "chatcore.__main__",
     "chatcore.cli.terminal": "chatcore.management.terminal.local",
+    "chatcore.context.unsent_files": "chatcore.turns.unsent_files",
     "chatcore.databases": "chatcore.base.databases",
     "chatcore.databases.erasure": "chatcore.search.erasure",
     "chatcore.environment": "chatcore.base.environment",
+    "chatcore.events.long_responses": "chatcore.api.long_responses",
     "chatcore.local_model": "chatcore.serving.local_model",
     "chatcore.metrics": "chatcore.base.metrics",
     "chatcore.net": "chatcore.base.net",
@@ -35,15 +38,17 @@ MOVED = {
     "chatcore.sessions.keeping": "chatcore.base.keeping",
     "chatcore.sessions.token_estimate": "chatcore.base.token_estimate",
     "chatcore.sessions.truncation": "chatcore.base.truncation",
+    "chatcore.sessions.user_erasure": "chatcore.accounts.user_erasure",
     "chatcore.sessions.visible_text": "chatcore.base.visible_text",
     "chatcore.slots": "chatcore.base.slots",
     "chatcore.spending": "chatcore.accounts",
     "chatcore.spending.calls": "chatcore.accounts.spending",
     "chatcore.statements": "chatcore.models.statements",
-    "chatcore.templatetags": "chatcore.web.templatetags",
     "chatcore.threads": "chatcore.base.threads",
     "chatcore.traces": "chatcore.base.traces",
     "chatcore.traces.calls": "chatcore.providers.traces",
+    "chatcore.transfer.sections": "chatcore.sessions.sections",
+    "chatcore.turns.runner": "chatcore.base.runner",
 }
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Max, Q
 
-from chatcore.accounts.actors import get_actor_id
+from chatcore.base.actors import get_actor_id
 from chatcore.context.live_messages import load_current_seqs
 from chatcore.models import ContextEdit, ContextRevision, Session
 

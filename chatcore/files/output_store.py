@@ -26,9 +26,9 @@ from django.db.models import QuerySet, Sum
 
 from chatcore.base.databases.clock import read_clock
 from chatcore.base.databases.outages import StorageAway
+from chatcore.base.paused_deletion import note_problem
 from chatcore.base.threads import give_back_connection
 from chatcore.models import Attachment, Installation, OutputFile, ProjectFile
-from chatcore.sessions.upkeep import note_problem
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,6 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from chatcore.events.types import EventType
 from chatcore.models.session import Session
 
 
@@ -39,7 +38,7 @@ class SessionEvent(models.Model):
             ),
             models.Index(
                 fields=["session", "seq"],
-                condition=Q(name=EventType.CONTEXT_USAGE.value),
+                condition=Q(name="context.usage"),  # EventType.CONTEXT_USAGE
                 name="usage_of_a_session",
             ),
         ]

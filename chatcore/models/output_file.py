@@ -5,17 +5,16 @@ from typing import Any
 
 from django.db import models, transaction
 
+from chatcore import signals
 from chatcore.models.attachment import Attachment
 from chatcore.models.session import Session
 
 
 def cascade_to_file(collector: Any, field: Any, rows: Any, using: str) -> None:
     """Delete the rows with the output that they belong to, and their files after the commit."""
-    # The store needs this model.
-    from chatcore.files import output_store
-
     names = list(rows.values_list("name", flat=True))
-    transaction.on_commit(partial(output_store.delete_unused, names), using=using, robust=True)
+    announce = partial(signals.files_released.send, sender=OutputFile, names=names)
+    transaction.on_commit(announce, using=using, robust=True)
     models.CASCADE(collector, field, rows, using)
 
 

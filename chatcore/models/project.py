@@ -9,6 +9,7 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models, transaction
 from django.utils import timezone
 
+from chatcore import signals
 from chatcore.models.session import are_titles_hidden
 
 
@@ -46,11 +47,9 @@ class Project(models.Model):
 
 def cascade_to_content(collector: Any, field: Any, rows: Any, using: str) -> None:
     """Delete the files with their project, and what the store has of them after the commit."""
-    # The store needs this model.
-    from chatcore.files import output_store
-
     names = list(rows.exclude(store_name="").values_list("store_name", flat=True))
-    transaction.on_commit(partial(output_store.delete_unused, names), using=using, robust=True)
+    announce = partial(signals.files_released.send, sender=ProjectFile, names=names)
+    transaction.on_commit(announce, using=using, robust=True)
     models.CASCADE(collector, field, rows, using)
 
 

@@ -9,6 +9,18 @@ from django.utils import timezone
 from chatcore.models.session import Session
 
 
+class TurnQuerySet(models.QuerySet["Turn"]):
+    """Queries of turns."""
+
+    def lock(self) -> int:
+        """Lock the rows of these turns, inside a transaction, and return how many there are.
+
+        Deletions need it: turns are locked before their session (SessionQuerySet.lock says why),
+        and by primary key, so that two deletions cannot wait for each other.
+        """
+        return len(self.select_for_update().order_by("pk").values_list("pk"))
+
+
 class Turn(models.Model):
     """A user message and everything up to the next one, while it is generated and afterwards.
 
@@ -99,6 +111,8 @@ class Turn(models.Model):
     error = models.JSONField(null=True, blank=True)
     started_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)
+
+    objects = TurnQuerySet.as_manager()
 
     class Meta:
         constraints = [

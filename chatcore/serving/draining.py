@@ -99,8 +99,8 @@ def end_answers() -> None:
 
     The end of a turn is an event, which its readers get before their stream ends.
     """
+    from chatcore.base.runner import turn_runner
     from chatcore.events.hub import event_hub
-    from chatcore.turns.runner import turn_runner
 
     try:
         turn_runner.stop(END_SECONDS)

@@ -10,6 +10,7 @@ from typing import Any
 from django.db import DatabaseError, connection
 
 from chatcore.base.metrics import counts
+from chatcore.base.runner import turn_runner
 from chatcore.base.threads import run_in_thread
 from chatcore.events import retention
 from chatcore.extension import get_extensions
@@ -20,7 +21,6 @@ from chatcore.sessions import discarding
 from chatcore.sessions.retention import delete_unused_sessions
 from chatcore.sessions.upkeep import run_if_clock_is_right
 from chatcore.turns import recovery
-from chatcore.turns.runner import turn_runner
 from models_registry.models import Provider
 
 PRUNE_SECONDS = 600.0

@@ -10,9 +10,9 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.module_loading import import_string
 
+from chatcore.base import paused_deletion
 from chatcore.context.compactor import get_compactor
 from chatcore.extension import get_extensions
-from chatcore.sessions import upkeep
 from chatcore.turns import capacity
 from models_registry.models import Provider
 
@@ -63,7 +63,7 @@ def report_readiness(request: HttpRequest) -> JsonResponse:
         report["unreadable_keys"] = unreadable_names
     if not missing_names:
         report |= _describe_work()
-        report["warnings"] = [*report.get("warnings", []), *upkeep.list_problems()]
+        report["warnings"] = [*report.get("warnings", []), *paused_deletion.list_problems()]
     return JsonResponse(report, status=503 if missing_names else 200)
 
 

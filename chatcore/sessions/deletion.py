@@ -9,10 +9,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from chatcore.base.databases.clock import read_clock
+from chatcore.base.runner import turn_runner
 from chatcore.models import Message, Session, Turn
 from chatcore.sessions.discarding import purge_session
-from chatcore.turns import leases
-from chatcore.turns.runner import turn_runner
 
 # How long a request deletes rows. What is left of a long session is deleted in the background.
 REQUEST_SECONDS = 1.0
@@ -55,7 +54,7 @@ def _hide_session(
     """Close and hide the session unless a turn has begun meanwhile; return False in that case."""
     with transaction.atomic():
         open_turns = Turn.objects.filter(session=session_id, status__in=Turn.OPEN_STATUSES)
-        locked_turn_count = leases.lock_turns(open_turns)
+        locked_turn_count = open_turns.lock()
         try:
             session = Session.objects.lock(session_id)
         except Session.DoesNotExist:

@@ -14,10 +14,9 @@ from django.db.models.functions import Length
 from chatcore.base.databases.clock import read_clock
 from chatcore.base.databases.outages import StorageAway
 from chatcore.base.databases.short_transactions import ShortTransactions, weigh_row
-from chatcore.base.keeping import is_session_kept
 from chatcore.base.row_by_row import try_each
 from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
-from chatcore.extension import exclude_kept
+from chatcore.extension import exclude_kept, list_kept_owners
 from chatcore.files import output_store
 from chatcore.models import (
     Attachment,
@@ -56,6 +55,12 @@ def purge_due_sessions() -> int:
     due_sessions = exclude_kept(due_sessions, "owner")
     session_ids = list(due_sessions.values_list("pk", flat=True))
     return sum(try_each(session_ids, purge_session, what="delete the hidden session"))
+
+
+def is_session_kept(session_id: Any) -> bool:
+    """Return True if nothing of the owner of a session, hidden or not, may be deleted."""
+    sessions = Session.all_objects.filter(pk=session_id)
+    return any(sessions.filter(owner__in=owners).exists() for owners in list_kept_owners())
 
 
 def purge_session(session_id: UUID, *, seconds: float | None = None) -> bool:

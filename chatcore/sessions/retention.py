@@ -8,11 +8,11 @@ from django.apps import apps
 from django.conf import settings
 
 from chatcore.base.databases.clock import read_clock
+from chatcore.base.paused_deletion import note_problem
 from chatcore.base.row_by_row import try_each
 from chatcore.extension import exclude_kept, get_extensions
 from chatcore.models import Installation, Session, SessionQuerySet
 from chatcore.sessions.deletion import NO_GRACE, delete_session
-from chatcore.sessions.upkeep import note_problem
 
 BATCH_SIZE = 500  # sessions of one call; the next call goes on
 # A round that would take more than both of these waits until staff confirm it.

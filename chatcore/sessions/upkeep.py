@@ -5,7 +5,6 @@ today, and nothing brings it back. So a round asks first, by the database's cloc
 a jump; `/readyz` says so.
 """
 
-import logging
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -15,9 +14,8 @@ from typing import TypeVar
 from django.utils import timezone
 
 from chatcore.base.databases.clock import read_clock
+from chatcore.base.paused_deletion import note_problem
 from chatcore.models import Installation
-
-logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -31,22 +29,6 @@ BOOT_FILE = Path("/proc/sys/kernel/random/boot_id")
 NOTE_INTERVAL = timedelta(minutes=5)  # between two writes of the time of a round
 
 _last_reading: tuple[datetime, float] | None = None
-_problems: dict[str, str] = {}
-
-
-def list_problems() -> list[str]:
-    """Return why deletion waits in this process, in sentences."""
-    return list(_problems.values())
-
-
-def note_problem(kind: str, sentence: str) -> None:
-    """Note why a kind of deletion waits; an empty sentence says that it goes on."""
-    if sentence and _problems.get(kind) != sentence:
-        logger.error("%s", sentence)
-    if sentence:
-        _problems[kind] = sentence
-    else:
-        _problems.pop(kind, None)
 
 
 def run_if_clock_is_right(work: Callable[[], T]) -> T | None:

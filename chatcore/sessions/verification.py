@@ -15,8 +15,8 @@ from chatcore.context import invariants
 from chatcore.files import output_store
 from chatcore.models import ContextRevision, Message, Session, Turn
 from chatcore.sessions.changes import count_current_messages
-from chatcore.transfer.sections import load_sections
-from chatcore.turns import client_tools
+from chatcore.sessions.sections import load_sections
+from chatcore.sessions.tool_calls import find_pending_calls
 
 GRACE_PERIOD = timedelta(seconds=90)  # by then, the turn of a dead process is closed
 
@@ -172,7 +172,7 @@ def _check_turns(session: Session) -> Iterator[str]:
     if session.turns.filter(status__in=Turn.OPEN_STATUSES).count() > 1:
         yield "more than one turn is running or waiting"
     for turn in session.turns.filter(status=Turn.Status.WAITING):
-        if not client_tools.find_pending_calls(turn):
+        if not find_pending_calls(turn):
             yield f"turn {turn.pk} waits for nothing"
     late_turns = session.turns.filter(
         status=Turn.Status.RUNNING, lease_until__lt=read_clock() - GRACE_PERIOD

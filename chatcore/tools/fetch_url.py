@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from chatcore.base.net import outbound
+from chatcore.base.net.address_guard import NotReached
 from chatcore.base.net.strangers import wait_for_stranger
 from chatcore.tools import page_text
 from chatcore.tools.base import BuiltInTool, ToolError
@@ -34,6 +35,8 @@ def run(arguments: dict[str, Any], session_id: UUID) -> str:
 
     try:
         return wait_for_stranger(_fetch_page(httpx2.URL(arguments["url"].strip())))
+    except NotReached as error:
+        raise ToolError(str(error)) from None
     except TimeoutError:
         raise ToolError(f"The page did not arrive within {DEADLINE_SECONDS:.0f} seconds.") from None
     except (httpx2.InvalidURL, UnicodeError):

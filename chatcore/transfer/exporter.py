@@ -9,8 +9,8 @@ from chatcore.models import CHAT_COLUMNS, Attachment, Message, Session
 from chatcore.providers import normal_form
 from chatcore.providers import params as provider_params
 from chatcore.providers.base import ChatMessage, File, ToolCall
+from chatcore.sessions.sections import load_sections
 from chatcore.transfer import context, formats, links
-from chatcore.transfer.sections import load_sections
 
 FORMAT = "chatcore-session-1"
 BATCH_SIZE = 500  # rows loaded at a time

@@ -27,6 +27,7 @@ from chatcore.sessions.draft_rows import (
     weigh_message,
 )
 from chatcore.sessions.drafts import SessionDraft
+from chatcore.sessions.sections import SessionSection, load_sections
 from chatcore.tools.output import ToolOutput
 from chatcore.transfer import context, links
 from chatcore.transfer.exporter import FORMAT, IGNORED_FIELDS, RECORD_FIELDS, SETTING_FIELDS
@@ -38,7 +39,6 @@ from chatcore.transfer.reader import (
     read_messages,
     read_section,
 )
-from chatcore.transfer.sections import SessionSection, load_sections
 from chatcore.transfer.times import parse_time
 from models_registry.models import AiModel
 

@@ -13,8 +13,8 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model
-from django.db.models.fields.reverse_related import ForeignObjectRel
 
+from chatcore.accounts.owned_tables import list_owned_tables
 from chatcore.base.threads import run_in_thread
 from chatcore.models import Project, Session
 from chatcore.projects.export import export_project
@@ -103,21 +103,6 @@ class _Buffer(io.RawIOBase):
         """Return what was written since the last call."""
         content, self._content = bytes(self._content), bytearray()
         return content
-
-
-def list_owned_tables(user_model: type[Model]) -> list[tuple[type[Model], str]]:
-    """Return the tables that refer to users, with the name of the column; sessions aside."""
-    relations = [
-        field
-        for field in user_model._meta.get_fields(include_hidden=True)
-        if isinstance(field, ForeignObjectRel) and not field.many_to_many
-    ]
-    tables: list[tuple[type[Model], str]] = [
-        (relation.related_model, relation.field.name)
-        for relation in relations
-        if relation.related_model is not Session
-    ]
-    return sorted(tables, key=lambda table: (table[0]._meta.label, table[1]))
 
 
 def _load_rows(model: type[Model], field_name: str, user: AbstractBaseUser) -> list[Any]:

@@ -10,10 +10,10 @@ from chatcore.events import log as event_log
 from chatcore.events.types import ApprovalDecidedPayload, EventType, NewEvent
 from chatcore.models import Message, Session, ToolApproval, Turn
 from chatcore.providers.base import ToolCall
+from chatcore.sessions.tool_calls import find_calling_message
 from chatcore.tools.mcp import catalog
 from chatcore.tools.mcp.catalog import McpTool
 from chatcore.tools.registry import ToolOutcome
-from chatcore.turns import client_tools
 
 REFUSING_DECISIONS = (ToolApproval.Decision.DENY, ToolApproval.Decision.NEVER)
 REFUSAL = ToolOutcome(content="The person did not allow this call.", is_error=True)
@@ -104,7 +104,7 @@ def record_decisions(
 
 def has_decisions(turn: Turn, approvals: Iterable[Approval]) -> bool:
     """Return True if exactly these decisions are stored for the turn's newest calls."""
-    message = client_tools.find_calling_message(turn)
+    message = find_calling_message(turn)
     decisions = _map_decisions(message) if message else {}
     return all(decisions.get(approval.tool_call_id) == approval.decision for approval in approvals)
 

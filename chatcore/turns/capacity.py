@@ -14,9 +14,9 @@ from django.conf import settings
 from chatcore.accounts.spending import check_call
 from chatcore.base.databases.literals import Literal
 from chatcore.base.metrics import counts
+from chatcore.base.runner import turn_runner
 from chatcore.base.slots import ProcessFull, Slot, Slots, UserFull
 from chatcore.models import Session, Turn
-from chatcore.turns.runner import turn_runner
 
 RETRY_SECONDS = 5  # after which a place may be free; many answers take about as long
 

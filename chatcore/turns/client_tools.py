@@ -6,8 +6,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db.models import QuerySet
-
 from chatcore.events.types import (
     EventType,
     NewEvent,
@@ -16,6 +14,7 @@ from chatcore.events.types import (
 from chatcore.models import Message, Session, Turn
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import Request, StreamEnd, Tool, ToolCall
+from chatcore.sessions.tool_calls import find_calling_message, load_results, query_results
 from chatcore.tools import output as tool_output
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp.catalog import list_turn_tools
@@ -119,27 +118,6 @@ def get_tool_names(turn: Turn) -> set[str]:
     return {tool["name"] for tool in turn.tools}
 
 
-def find_calling_message(turn: Turn) -> Message | None:
-    """Return the turn's newest complete message that calls tools."""
-    return (
-        turn.messages.filter(role=Message.Role.ASSISTANT, status=Message.Status.COMPLETE)
-        .exclude(tool_calls=[])
-        .order_by("seq")
-        .last()
-    )
-
-
-def find_pending_calls(turn: Turn, calling_message: Message | None = None) -> list[ToolCall]:
-    """Return the calls of a message, or of the newest round, without a result, in their order."""
-    calling_message = calling_message or find_calling_message(turn)
-    if calling_message is None:
-        return []
-    stored_results = _load_results(turn, calling_message)
-    return [
-        ToolCall(**call) for call in calling_message.tool_calls if call["id"] not in stored_results
-    ]
-
-
 @contextlib.contextmanager
 def put_outputs_away(
     session: Session, results: Sequence[ClientToolResult]
@@ -167,7 +145,7 @@ def accept_results(
     calling_message = find_calling_message(turn)
     if calling_message:
         calls = {call["id"]: ToolCall(**call) for call in calling_message.tool_calls}
-        stored_results = _load_results(turn, calling_message)
+        stored_results = load_results(turn, calling_message)
     for index, result in enumerate(results):
         call = calls.get(result.tool_call_id)
         if call is None:
@@ -195,7 +173,7 @@ def has_results(turn: Turn, results: Collection[ClientToolResult]) -> bool:
 
 def has_result(turn: Turn, calling_message: Message, call: ToolCall) -> bool:
     """Return True if the result of a call of this message is stored."""
-    return _query_results(turn, calling_message).filter(tool_call_id=call.id).exists()
+    return query_results(turn, calling_message).filter(tool_call_id=call.id).exists()
 
 
 def store_result(turn: Turn, call: ToolCall, output: ToolOutput, *, is_error: bool) -> Message:
@@ -222,16 +200,6 @@ def store_result(turn: Turn, call: ToolCall, output: ToolOutput, *, is_error: bo
 
 def _build_outputs(session: Session, results: Sequence[ClientToolResult]) -> list[ToolOutput]:
     return [tool_output.build_tool_output(session, "", result.content) for result in results]
-
-
-def _load_results(turn: Turn, calling_message: Message) -> dict[str, Message]:
-    """Return the results of a message's calls by call id."""
-    return {message.tool_call_id: message for message in _query_results(turn, calling_message)}
-
-
-def _query_results(turn: Turn, calling_message: Message) -> QuerySet[Message]:
-    # Only results after this message, because some models use the same ids again in each round.
-    return turn.messages.filter(role=Message.Role.TOOL, seq__gt=calling_message.seq)
 
 
 def _is_same_result(message: Message, result: ClientToolResult) -> bool:

@@ -13,7 +13,7 @@ from chatcore.sessions.changes import record_history_change
 from chatcore.sessions.written_titles import is_title_made_of
 from chatcore.signals import messages_deleted
 from chatcore.turns import recall, service
-from chatcore.turns.leases import lock_turns, refuse_open_turn
+from chatcore.turns.leases import refuse_open_turn
 
 # A title that begins with so many of the message's first characters was made from it.
 TITLE_MATCH_CHARS = 20
@@ -38,7 +38,7 @@ def delete_message(message: Message) -> None:
         # turns are locked before their session. A turn that begins after this line is open, so it
         # is refused below.
         turns = Q(question=message) | Q(replaces=message) | Q(pk__in=recalling_turn_ids)
-        lock_turns(Turn.objects.filter(turns))
+        Turn.objects.filter(turns).lock()
         session = Session.objects.lock(message.session_id)
         refuse_open_turn(session)
         messages = _collect_messages_to_delete(session, message)

@@ -40,6 +40,7 @@ from chatcore.providers.errors import (
     ProviderUnavailable,
     ToolsRefused,
 )
+from chatcore.sessions.tool_calls import find_calling_message, find_pending_calls
 from chatcore.signals import response_completed
 from chatcore.tools import output as tool_output
 from chatcore.tools import registry as tool_registry
@@ -192,9 +193,9 @@ async def _resume_rounds(work: TurnWork, turn: Turn) -> None:
     work.has_begun = True
     assert turn.session.model is not None
     await run_until_stored(require_model, turn.session.owner_id, turn.session.model)
-    answer = await run_until_stored(client_tools.find_calling_message, turn)
+    answer = await run_until_stored(find_calling_message, turn)
     if answer is not None:
-        pending_calls = await run_until_stored(client_tools.find_pending_calls, turn, answer)
+        pending_calls = await run_until_stored(find_pending_calls, turn, answer)
         if await _run_tools(turn, answer, pending_calls):
             return
     await _run_rounds(work, turn)

@@ -132,15 +132,6 @@ def query_dead_turns() -> QuerySet[Turn]:
     return Turn.objects.filter(is_over, status=Turn.Status.RUNNING)
 
 
-def lock_turns(turns: QuerySet[Turn]) -> int:
-    """Lock the rows of these turns, inside a transaction, and return how many there are.
-
-    Deletions need it: turns are locked before their session (SessionQuerySet.lock says why), and by
-    primary key, so that two deletions cannot wait for each other.
-    """
-    return len(turns.select_for_update().order_by("pk").values_list("pk"))
-
-
 def refuse_open_turn(session: Session) -> None:
     """Raise TurnRunning if the session, whose row is locked, has an open turn."""
     turn = find_open_turn(session.pk)

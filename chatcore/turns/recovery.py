@@ -12,6 +12,7 @@ from django.db.models import Max
 from chatcore.base.databases.clock import read_clock
 from chatcore.base.databases.outages import find_outage
 from chatcore.base.row_by_row import try_each
+from chatcore.base.runner import turn_runner
 from chatcore.base.threads import RECOVERY
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType
@@ -19,7 +20,6 @@ from chatcore.models import Message, Session, Turn
 from chatcore.turns.leases import query_dead_turns, renew_leases
 from chatcore.turns.lifecycle import build_stopped_problem, end_turn
 from chatcore.turns.messages import build_completed_payload
-from chatcore.turns.runner import turn_runner
 
 logger = logging.getLogger(__name__)
 

@@ -16,10 +16,12 @@ from django.db import close_old_connections, transaction
 from django.utils import timezone
 
 from chatcore.accounts.rights import require_model
+from chatcore.base.runner import turn_runner
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, NewEvent, TurnStartedPayload
 from chatcore.files import intake
 from chatcore.models import Message, Session, Turn
+from chatcore.sessions.tool_calls import find_calling_message, find_pending_calls
 from chatcore.turns import (
     approvals,
     capacity,
@@ -34,7 +36,6 @@ from chatcore.turns.generation import generate_answer, resume_answer
 from chatcore.turns.leases import TurnRunning, compute_lease_end, find_open_turn, refuse_open_turn
 from chatcore.turns.messages import build_created_event, store_message
 from chatcore.turns.recovery import close_dead_turn, recover_dead_turns
-from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel
 
 P = ParamSpec("P")
@@ -239,9 +240,9 @@ def submit_approvals(session: Session, decisions: Sequence[Approval]) -> tuple[T
         if turn is None:
             return _find_approved_turn(session, decisions)
         last_event_seq = Session.objects.values_list("last_event_seq", flat=True).get(pk=session.pk)
-        message = client_tools.find_calling_message(turn)
+        message = find_calling_message(turn)
         assert message is not None  # a turn waits for nothing else
-        pending_calls = client_tools.find_pending_calls(turn, message)
+        pending_calls = find_pending_calls(turn, message)
         _, own_calls = waiting.split_calls(turn, pending_calls)
         approvals.record_decisions(turn, message, own_calls, decisions)
         _continue_turn(turn, reservation)

@@ -12,6 +12,7 @@ from chatcore.events.types import (
 )
 from chatcore.models import Turn
 from chatcore.providers.base import ToolCall
+from chatcore.sessions.tool_calls import find_calling_message, find_pending_calls
 from chatcore.turns import approvals, client_tools
 
 
@@ -35,10 +36,10 @@ def split_calls(turn: Turn, calls: Sequence[ToolCall]) -> tuple[list[ToolCall], 
 
 def find_open_calls(turn: Turn) -> OpenCalls:
     """Return what a waiting turn still waits for."""
-    message = client_tools.find_calling_message(turn)
+    message = find_calling_message(turn)
     if message is None:
         return OpenCalls()
-    client_calls, own_calls = split_calls(turn, client_tools.find_pending_calls(turn, message))
+    client_calls, own_calls = split_calls(turn, find_pending_calls(turn, message))
     return OpenCalls(client_calls, approvals.sort_calls(turn, message, own_calls).undecided_calls)
 
 

@@ -11,7 +11,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from chatcore.events.long_responses import hand_over_stream
+from chatcore.api.long_responses import hand_over_stream
 from chatcore.transfer.transcript import (
     TranscriptEntry,
     read_parts,

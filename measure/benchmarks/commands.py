@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
 
-from chatcore.turns.runner import turn_runner
+from chatcore.base.runner import turn_runner
 from measure.benchmarks import (
     claims,
     compaction_pass,

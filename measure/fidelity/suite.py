@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
 
-from chatcore.turns.runner import turn_runner
+from chatcore.base.runner import turn_runner
 from compaction.core.presets import PRESETS
 from measure.fidelity import embedded, fault_tables, memory_tables, recall_tables
 from measure.fidelity.stand import Stand

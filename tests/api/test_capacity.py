@@ -13,8 +13,8 @@ from django.utils import timezone
 from openai import APIStatusError, OpenAI
 from rest_framework.test import APIClient
 
+from chatcore.base.runner import turn_runner
 from chatcore.models import Attachment, Message, Session, Turn
-from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel
 from tests.conftest import Live
 from tests.support.client_tool_requests import WEATHER, asking

@@ -16,6 +16,7 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from chatcore.base import paused_deletion
 from chatcore.models import Installation, Message, Session
 from chatcore.sessions import upkeep
 from chatcore.sessions.discarding import purge_due_sessions
@@ -30,7 +31,7 @@ DAYS_40 = timedelta(days=40)
 def forget_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Begin as a process does that has just started."""
     monkeypatch.setattr(upkeep, "_last_reading", None)
-    monkeypatch.setattr(upkeep, "_problems", {})
+    monkeypatch.setattr(paused_deletion, "_problems", {})
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ import pytest
 from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.db import connection, transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from chatcore.models import Message, Session, Turn
+from chatcore.models.turn import TurnQuerySet
 from chatcore.sessions import deletion as session_deletion
 from chatcore.sessions.archive import archive_surplus_sessions
-from chatcore.turns import deletion, leases
+from chatcore.turns import deletion
 from tests.support.database import wait_for_blocked_connection
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -66,11 +66,11 @@ def test_a_turn_that_begins_while_its_session_is_deleted_is_locked_too(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start_closed_turn(session)
-    lock_turns = leases.lock_turns
+    lock = TurnQuerySet.lock
     locked_counts: list[int] = []
 
-    def lock_turns_and_start_another(turns: QuerySet[Turn]) -> int:
-        locked_counts.append(lock_turns(turns))
+    def lock_and_start_another(turns: TurnQuerySet) -> int:
+        locked_counts.append(lock(turns))
         if len(locked_counts) == 1:
             lease_until = timezone.now() + timedelta(seconds=30)
             start_thread(
@@ -78,7 +78,7 @@ def test_a_turn_that_begins_while_its_session_is_deleted_is_locked_too(
             ).join(30)
         return locked_counts[-1]
 
-    monkeypatch.setattr(leases, "lock_turns", lock_turns_and_start_another)
+    monkeypatch.setattr(TurnQuerySet, "lock", lock_and_start_another)
     session_deletion.delete_session(session.pk)
     assert locked_counts == [0, 1]  # closed turns are deleted later, by short transactions
     assert not Session.objects.filter(pk=session.pk).exists()

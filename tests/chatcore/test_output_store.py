@@ -16,9 +16,10 @@ from django.db import transaction
 from django.test.utils import override_settings
 from rest_framework.test import APIClient
 
+from chatcore.base import paused_deletion
 from chatcore.files import output_store
 from chatcore.models import Attachment, Installation, Message, OutputFile, Session
-from chatcore.sessions import deletion, upkeep, verification
+from chatcore.sessions import deletion, verification
 from chatcore.tools import output as tool_output
 from chatcore.tools import registry as tool_registry
 from chatcore.transfer import exporter, importer
@@ -323,9 +324,9 @@ def test_a_store_that_belongs_to_another_database_is_not_swept(
 
     assert output_store.sweep_orphans() == 0
     assert (folder / orphan.name).exists()
-    assert any("belongs to another database" in text for text in upkeep.list_problems())
+    assert any("belongs to another database" in text for text in paused_deletion.list_problems())
 
     call_command("move_files", "--claim", stdout=StringIO())
     assert output_store.sweep_orphans() == 1
-    assert upkeep.list_problems() == []
+    assert paused_deletion.list_problems() == []
     assert (folder / "installation").read_text() == str(Installation.load().key) != str(key)

@@ -17,12 +17,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from chatcore.accounts.user_erasure import erase_user
 from chatcore.context import builder
 from chatcore.models import Project, ProjectFile, Session, Turn
 from chatcore.projects import changes, file_search, system_text
 from chatcore.providers.base import ToolCall
 from chatcore.sessions.changes import record_session_change
-from chatcore.sessions.user_erasure import erase_user
 from chatcore.tools.registry import list_session_tools, run_tool
 from chatcore.transfer.user_export import write_user_export
 from chatcore.turns.forks import fork_session

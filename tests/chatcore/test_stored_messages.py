@@ -8,6 +8,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from chatcore.base.runner import turn_runner
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, SessionUpdatedPayload
 from chatcore.models import Session, SessionEvent, Turn
@@ -18,7 +19,6 @@ from chatcore.turns.messages import (
     build_created_event,
     store_message,
 )
-from chatcore.turns.runner import turn_runner
 
 pytestmark = pytest.mark.django_db
 

@@ -8,9 +8,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
+from chatcore.base.runner import turn_runner
 from chatcore.base.traces import spans
 from chatcore.models import Session
-from chatcore.turns.runner import turn_runner
 from tests.support.post_collector import PostCollector
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply

@@ -7,13 +7,13 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
+from chatcore.base.runner import turn_runner
 from chatcore.events import log as event_log
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.providers.base import ToolCall
 from chatcore.signals import response_completed
 from chatcore.turns import leases, recovery, service
 from chatcore.turns.messages import append_message
-from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel
 from tests.support.events import append_events
 from tests.support.scripted_model import ScriptedModel

@@ -13,6 +13,7 @@ from django.db import OperationalError, connection, connections
 from django.utils import timezone
 
 from chatcore.accounts.spending import reserve_call
+from chatcore.base.runner import turn_runner
 from chatcore.base.threads import run_in_thread
 from chatcore.events import log as event_log
 from chatcore.events.types import DeltaPayload, EventType
@@ -22,7 +23,6 @@ from chatcore.turns import delta_writer, generation, leases, lifecycle, recovery
 from chatcore.turns.leases import TurnLost
 from chatcore.turns.messages import append_message
 from chatcore.turns.recorder import AnswerRecorder
-from chatcore.turns.runner import turn_runner
 from chatcore.turns.waiting import OpenCalls
 from models_registry.prices import TokenUse
 from tests.support.outages import lock_sqlite

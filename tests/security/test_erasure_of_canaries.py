@@ -16,6 +16,7 @@ from django.test import Client
 from django.utils import timezone
 
 from chatcore.accounts.tokens import create_token
+from chatcore.accounts.user_erasure import erase_user
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.invitations.links import create_invitation
 from chatcore.contrib.invitations.models import Invitation
@@ -36,7 +37,6 @@ from chatcore.models import (
     SessionEvent,
     Turn,
 )
-from chatcore.sessions.user_erasure import erase_user
 from compaction.memory.models import LedgerLine, StandingRule, SummaryLeaf
 from compaction.models import CompactionRun, ModelCall, WorkingState
 from tests.support.database import read_file

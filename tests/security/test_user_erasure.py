@@ -12,11 +12,11 @@ from django.urls import reverse
 from knox.models import AuthToken
 
 from chatcore.accounts.tokens import create_token
+from chatcore.accounts.user_erasure import erase_user
 from chatcore.contrib.audit.models import AuditEntry
 from chatcore.contrib.holds.models import Hold
 from chatcore.contrib.webhooks.models import Webhook
 from chatcore.models import Message, Session
-from chatcore.sessions.user_erasure import erase_user
 from compaction.models import CompactionRun
 from models_registry.models import Provider
 from tests.support.browsing import store_exchange

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.utils import timezone
 
+from chatcore.base.runner import turn_runner
 from chatcore.models import ContextRevision, Message, Session, SessionEvent, Turn
 from chatcore.sessions import deletion as session_deletion
 from chatcore.sessions import verification
@@ -18,7 +19,6 @@ from chatcore.sessions.discarding import purge_due_sessions
 from chatcore.transfer import importer
 from chatcore.turns import deletion, forks, pins, recovery, service, versions
 from chatcore.turns.client_tools import ClientToolResult
-from chatcore.turns.runner import turn_runner
 from compaction.models import OPEN_STATUSES, CompactionRun
 from compaction.runs import engine, tasks
 from models_registry.models import AiModel

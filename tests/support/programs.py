@@ -14,9 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from rest_framework.test import APIClient
 
 from chatcore.base.rest import turn_rate
+from chatcore.base.runner import turn_runner
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.turns import recovery
-from chatcore.turns.runner import turn_runner
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from models_registry.models import AiModel, Provider

@@ -6,9 +6,9 @@ import pytest
 from django.contrib.auth.models import User
 from openai import OpenAI
 
+from chatcore.base.runner import turn_runner
 from chatcore.models import Message, Session
 from chatcore.sessions import verification
-from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel
 from tests.conftest import Live
 from tests.support.openai_client import MODEL, create_client

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from chatcore.tools.base import ToolError
-
 if TYPE_CHECKING:
     from httpx2 import URL
 
@@ -59,7 +57,11 @@ _BLOCKLIST_V6 = [
 _RESOLVERS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="resolve")
 
 
-class AddressRefused(ToolError):
+class NotReached(Exception):
+    """A request was not sent or not answered; the text says why, to people and to models."""
+
+
+class AddressRefused(NotReached):
     """The URL leads to an address that requests must not reach."""
 
 

@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from chatcore.base.net import outbound
-from chatcore.tools.base import ToolError
+from chatcore.base.net.address_guard import NotReached
 
 if TYPE_CHECKING:
     import httpx2
@@ -27,7 +27,7 @@ async def download(address: str, *, max_bytes: int, seconds: float) -> bytes:
         raise DownloadFailed("Its address is not valid.") from None
     except httpx2.HTTPError as error:
         raise DownloadFailed(f"The connection failed ({type(error).__name__}).") from None
-    except ToolError as error:
+    except NotReached as error:
         raise DownloadFailed(str(error)) from None
 
 

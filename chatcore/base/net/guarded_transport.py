@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import httpx2
 
 from chatcore.base.net import address_guard, certificates
-from chatcore.tools.base import ToolError
+from chatcore.base.net.address_guard import NotReached
 
 MAX_ADDRESSES = 3
 
@@ -27,7 +27,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send the request to the first checked address that accepts a connection.
 
-        Raises AddressRefused, ToolError when no address can be reached, and httpx2's own errors.
+        Raises AddressRefused, NotReached when no address can be reached, and httpx2's own errors.
         """
         addresses = await address_guard.resolve_addresses(request.url)
         for address in addresses[:MAX_ADDRESSES]:
@@ -38,7 +38,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             except (httpx2.ConnectError, httpx2.ConnectTimeout):
                 continue
             return self._limit_body(response)
-        raise ToolError(f"{request.url.host} cannot be reached.")
+        raise NotReached(f"{request.url.host} cannot be reached.")
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -94,7 +94,7 @@ class _LimitedStream(httpx2.AsyncByteStream):
             if self._remaining_bytes < 0:
                 raise httpx2.ReadError("The answer is too long.")
             if self._max_values is not None and self._values.count(chunk) > self._max_values:
-                raise ToolError("The server answered with too many values.")
+                raise NotReached("The server answered with too many values.")
             yield chunk
 
     async def aclose(self) -> None:

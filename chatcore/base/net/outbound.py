@@ -28,7 +28,7 @@ async def open_response(
     """Send one request to a checked address; yield the response with its body still unread.
 
     Redirects are not followed. `step_seconds` is the longest wait for any single step. Raises
-    AddressRefused, ToolError when no address can be reached, and httpx2's own errors.
+    AddressRefused, NotReached when no address can be reached, and httpx2's own errors.
     """
     import httpx2
 

@@ -1,6 +1,6 @@
 """What REST framework and the description of the API are set to; chatcore/settings.py takes it."""
 
-from chatcore.extension import get_app_setting
+from chatcore.base.installed_apps import get_app_setting
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [

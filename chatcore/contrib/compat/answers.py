@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.api import event_streams
+from chatcore.api.long_responses import call_at_end, hand_over_stream
 from chatcore.api.turn_responses import wait_for_end
 from chatcore.base.rest import turn_rate
 from chatcore.base.slots import Slot
@@ -21,7 +22,6 @@ from chatcore.contrib.compat.chat_completions.request import CompletionRequest
 from chatcore.contrib.compat.chat_completions.side_calls import is_side_call
 from chatcore.contrib.compat.chat_completions.stateless import StatelessExchange
 from chatcore.events.log import HEARTBEAT_SECONDS
-from chatcore.events.long_responses import call_at_end, hand_over_stream
 from chatcore.models import Turn
 from chatcore.providers.base import Request as ProviderRequest
 from chatcore.providers.base import StreamEnd, StreamPart

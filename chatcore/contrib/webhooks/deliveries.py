@@ -21,10 +21,10 @@ from standardwebhooks import Webhook as WebhookSigner
 
 from chatcore.base.databases.clock import read_clock
 from chatcore.base.net import outbound
+from chatcore.base.net.address_guard import NotReached
 from chatcore.base.threads import run_in_thread
 from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
 from chatcore.events.types import Event, EventType
-from chatcore.tools.base import ToolError
 from models_registry import keys
 
 logger = logging.getLogger(__name__)
@@ -180,7 +180,7 @@ async def _send_delivery(delivery: WebhookDelivery) -> None:
     status, error_text = None, ""
     try:
         status = await _post_delivery(delivery)
-    except (ToolError, TimeoutError) as refusal:
+    except (NotReached, TimeoutError) as refusal:
         error_text = str(refusal) or "It did not answer in time."
     except keys.UnreadableKey as key_error:
         error_text = str(key_error)

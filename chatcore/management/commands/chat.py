@@ -14,13 +14,13 @@ from django.core.management.base import BaseCommand
 from rich.console import Console
 
 from chatcore.accounts.rights import select_models
+from chatcore.base.runner import turn_runner
 from chatcore.context.compactor import get_compactor
 from chatcore.management.terminal import arguments
 from chatcore.management.terminal.local import Terminal
 from chatcore.management.terminal.screen import EXIT_SIGN_IN, EXIT_USAGE, ChatUnavailable
 from chatcore.models import Session
 from chatcore.sessions.archive import archive_surplus_sessions
-from chatcore.turns.runner import turn_runner
 
 
 class Command(BaseCommand):

@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chatcore.sessions.user_erasure import AccountKept, erase_user
+from chatcore.accounts.user_erasure import AccountKept, erase_user
 
 
 class Command(BaseCommand):

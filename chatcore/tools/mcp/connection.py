@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.conf import settings
 
+from chatcore.base.net.address_guard import NotReached
 from chatcore.base.net.outbound import CONNECT_SECONDS, build_user_agent
 from chatcore.base.net.strangers import wait_for_stranger
 from chatcore.models import McpServer
@@ -162,7 +163,7 @@ def _explain(server: McpServer, error: BaseException, exchange: _Exchange) -> st
 
     errors = list(_flatten(error))
     for cause in errors:
-        if isinstance(cause, ToolError):
+        if isinstance(cause, ToolError | NotReached):
             return str(cause)
     if any(isinstance(cause, TimeoutError) for cause in errors):
         seconds = settings.CHATCORE["MCP_SECONDS"]

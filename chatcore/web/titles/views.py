@@ -8,8 +8,8 @@ from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_POST
 
 from chatcore.accounts.spending import CallRefused
+from chatcore.api.long_responses import hand_over_stream
 from chatcore.base.slots import ProcessFull, UserFull
-from chatcore.events.long_responses import hand_over_stream
 from chatcore.models import Session
 from chatcore.providers.errors import ProviderError
 from chatcore.web.chat import get_own_chat

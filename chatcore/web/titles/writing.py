@@ -20,7 +20,6 @@ from chatcore.accounts.spending import (
     expect_use,
     reserve_call,
 )
-from chatcore.base.keeping import is_session_kept
 from chatcore.base.slots import Slot, Slots
 from chatcore.base.threads import run_in_thread
 from chatcore.models import Message, Session
@@ -30,6 +29,7 @@ from chatcore.providers.errors import ProviderError
 from chatcore.providers.registry import build_connection, choose_effort
 from chatcore.serving.local_model.register import PROVIDER_NAME as EMBEDDED_PROVIDER
 from chatcore.sessions.changes import record_session_change
+from chatcore.sessions.discarding import is_session_kept
 from chatcore.sessions.written_titles import build_title_source
 from chatcore.turns import capacity
 from chatcore.turns.service import build_title

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.core.exceptions import ValidationError
 
 from chatcore.models import Session
-from chatcore.transfer.sections import SessionSection
+from chatcore.sessions.sections import SessionSection
 from compaction.memory.models import LeafComposition, SummaryLeaf
 from compaction.sessions.facts import load_session_facts
 from compaction.sessions.fingerprint import compute_fingerprint

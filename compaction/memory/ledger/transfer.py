@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q
 
 from chatcore.models import Session
-from chatcore.transfer.sections import SessionSection
+from chatcore.sessions.sections import SessionSection
 from compaction.memory.core.ledger.lines import KEY_CHARS, LINE_CHARS
 from compaction.memory.ledger import history, store
 from compaction.memory.models import LedgerLine

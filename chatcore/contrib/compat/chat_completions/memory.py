@@ -31,6 +31,7 @@ from chatcore.providers.base import (
 )
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_session_change
+from chatcore.sessions.tool_calls import find_pending_calls
 from chatcore.transfer import importer
 from chatcore.turns import capacity, client_tools, leases, recovery, service, versions
 
@@ -301,7 +302,7 @@ def _refuse_missing_results(waiting_turn: Turn | None, results: Sequence[ClientM
     """Raise the 400 problem if a call of the waiting turn has no result among these."""
     if waiting_turn is None:
         return
-    pending_ids = {call.id for call in client_tools.find_pending_calls(waiting_turn)}
+    pending_ids = {call.id for call in find_pending_calls(waiting_turn)}
     missing_ids = pending_ids - {message.call_id for message in results}
     if missing_ids:
         raise InvalidFieldError("messages", MISSING_RESULTS_DETAIL + ", ".join(sorted(missing_ids)))

@@ -14,13 +14,13 @@ from rest_framework.response import Response
 
 from chatcore.accounts.spending import Purpose, Reservation, bound_output, end_call, reserve_call
 from chatcore.api import event_streams
+from chatcore.api.long_responses import hand_over_stream
 from chatcore.base.rest import turn_rate
 from chatcore.base.threads import run_in_thread
 from chatcore.base.token_estimate import estimate_tokens
 from chatcore.contrib.compat.chat_completions import streams
 from chatcore.contrib.compat.chat_completions.views import OpenAIFaceView
 from chatcore.contrib.compat.passed_on.request import PassedRequest, parse_passed_request
-from chatcore.events.long_responses import hand_over_stream
 from chatcore.providers import openai as openai_provider
 from chatcore.providers.base import Connection, parse_count
 from chatcore.providers.openai_stream import parse_usage

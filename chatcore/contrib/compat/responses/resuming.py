@@ -13,6 +13,7 @@ from chatcore.contrib.compat.responses.mcp import items as mcp_items
 from chatcore.contrib.compat.responses.origins import Origin
 from chatcore.contrib.compat.responses.request import ResponseRequest
 from chatcore.models import Session, ToolApproval, Turn
+from chatcore.sessions.tool_calls import find_calling_message
 from chatcore.turns import approvals, client_tools, lifecycle, service, waiting
 from chatcore.turns.approvals import Approval
 
@@ -109,7 +110,7 @@ def _match_approvals(
     turn: Turn, words: Sequence[InputApproval], undecided_ids: set[str]
 ) -> list[Approval]:
     """Return what a person said of the calls that wait for it. Raises the 400 problem."""
-    message = client_tools.find_calling_message(turn)
+    message = find_calling_message(turn)
     calls = mcp_items.load_server_calls(message) if message else []
     call_ids = {ids.build_approval_id(call.stem, call.index): call.call.id for call in calls}
     decisions = []

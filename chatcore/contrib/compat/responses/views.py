@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from chatcore.api import event_streams
 from chatcore.api.errors import build_turn_problem
+from chatcore.api.long_responses import call_at_end, hand_over_stream
 from chatcore.api.turn_responses import wait_for_end
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.auth import get_scope
@@ -30,7 +31,6 @@ from chatcore.contrib.compat.responses import (
 from chatcore.contrib.compat.responses.face_view import ResponsesFaceView
 from chatcore.contrib.compat.responses.request import ResponseRequest
 from chatcore.contrib.compat.responses.stateless import UnstoredResponse
-from chatcore.events.long_responses import call_at_end, hand_over_stream
 from chatcore.models import Turn
 from chatcore.turns import capacity
 

@@ -12,8 +12,8 @@ from django.db import connection
 from openai import OpenAI
 
 from chatcore.base.databases.short_transactions import ShortTransactions
+from chatcore.base.runner import turn_runner
 from chatcore.models import Message, Session
-from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel
 from tests.conftest import Live
 from tests.support.compaction_sessions import SUMMARY, is_summary_call, run_queued_compactions

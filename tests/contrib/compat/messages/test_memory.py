@@ -7,9 +7,9 @@ import pytest
 from anthropic import Anthropic
 from django.contrib.auth.models import User
 
+from chatcore.base.runner import turn_runner
 from chatcore.models import Message, Session
 from chatcore.sessions import verification
-from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel
 from tests.conftest import Live
 from tests.support.anthropic_client import (

@@ -7,8 +7,8 @@ import openai
 import pytest
 from openai import OpenAI
 
+from chatcore.base.runner import turn_runner
 from chatcore.models import Session, SessionEvent, Turn
-from chatcore.turns.runner import turn_runner
 from tests.support.open_responses import (
     MODEL,
     check_response,

@@ -7,9 +7,9 @@ import pytest
 from django.contrib.auth.models import User
 from openai import OpenAI
 
+from chatcore.base.runner import turn_runner
 from chatcore.models import Message, Session
 from chatcore.sessions import verification
-from chatcore.turns.runner import turn_runner
 from tests.conftest import Live
 from tests.support.open_responses import MODEL, check_response
 from tests.support.openai_client import client, create_client, list_completions

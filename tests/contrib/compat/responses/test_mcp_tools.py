@@ -11,10 +11,10 @@ from django.conf import settings
 from django.db import connection
 from openai import OpenAI
 
+from chatcore.base.runner import turn_runner
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.models import McpServer, Message, Session, Turn
 from chatcore.sessions import verification
-from chatcore.turns.runner import turn_runner
 from compaction.models import CompactionPolicy
 from models_registry.models import AiModel
 from tests.support.database import read_file

@@ -6,9 +6,9 @@ import openai
 import pytest
 from openai import OpenAI
 
+from chatcore.base.runner import turn_runner
 from chatcore.models import Message, Session, Turn
 from chatcore.sessions import verification
-from chatcore.turns.runner import turn_runner
 from tests.support.open_responses import (
     MODEL,
     WEATHER,

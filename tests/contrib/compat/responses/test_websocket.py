@@ -10,10 +10,10 @@ from django.contrib.auth.models import User
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
+from chatcore.base.runner import turn_runner
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.responses import websocket
 from chatcore.models import Session, Turn
-from chatcore.turns.runner import turn_runner
 from models_registry.models import AiModel
 from tests.conftest import Live
 from tests.support.mcp_server import ToolServer, running, tool_server

@@ -21,12 +21,14 @@ from django.db.models import Model, Q, QuerySet
 from knox.models import AuthToken
 
 from chatcore.accounts import audit
+from chatcore.accounts.owned_tables import list_owned_tables
 from chatcore.extension import list_keepers
 from chatcore.models import Session
 from chatcore.search.erasure import ErasureChore
 from chatcore.sessions.deletion import delete_session
 from chatcore.sessions.discarding import purge_session
-from chatcore.transfer.user_export import BATCH_SIZE, list_owned_tables
+
+BATCH_SIZE = 500  # keys of one query
 
 
 class AccountKept(Exception):
