@@ -146,11 +146,14 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_AGE = 24 * 3600 * read_number("CHATCORE_SIGN_IN_DAYS", 14, minimum=1, maximum=365)
 SESSION_COOKIE_SAMESITE = "Lax"
 
+# At the top of a checkout; the wheel has them in the package (setup.py).
+WHEEL_TEMPLATES_DIR = Path(__file__).resolve().parent / "templates"
+TEMPLATES_DIR = WHEEL_TEMPLATES_DIR if WHEEL_TEMPLATES_DIR.is_dir() else BASE_DIR / "templates"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         # Named, because the template of the admin site must come before the admin's own.
-        "DIRS": [BASE_DIR / "chatcore/templates"],
+        "DIRS": [TEMPLATES_DIR],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [

@@ -18,7 +18,7 @@ from django.utils.translation.template import templatize
 
 KEYWORDS = {**DEFAULT_KEYWORDS, "gettext_lazy": None, "gettext_noop": None}
 LINE_WIDTH = 100  # columns
-PACKAGES = ("chatcore", "compaction")
+FOLDERS = ("chatcore", "compaction", "templates")
 EXTRACTORS = [
     ("**.html", "chatcore.web.translations:extract_template"),
     ("**.py", "python"),
@@ -33,8 +33,8 @@ def get_catalog_path(language: str) -> Path:
 def collect_texts(root: Path) -> Catalog:
     """Return every text that the templates and modules under `root` mark for translation."""
     catalog = Catalog(charset="utf-8")
-    for package in PACKAGES:
-        texts = extract_from_dir(root / package, EXTRACTORS, keywords=KEYWORDS)
+    for folder in FOLDERS:
+        texts = extract_from_dir(root / folder, EXTRACTORS, keywords=KEYWORDS)
         for _path, _line, message_id, comments, context in texts:
             catalog.add(message_id, auto_comments=comments, context=context)
     return catalog

@@ -43,7 +43,7 @@ class CompactionPolicyAdmin(SetupFileAdmin):
     readonly_fields = ("trial",)
 
     class Media:
-        css: ClassVar = {"all": ("compaction/runs.css",)}
+        css: ClassVar = {"all": ("chatcore/css/compaction_runs.css",)}
 
     def get_urls(self) -> list[Any]:
         """Add the page of a trial."""

@@ -180,7 +180,7 @@ class CompactionRunAdmin(ChatcoreAdmin):
     )
 
     class Media:
-        css: ClassVar = {"all": ("compaction/runs.css",)}
+        css: ClassVar = {"all": ("chatcore/css/compaction_runs.css",)}
 
     def get_urls(self) -> list[Any]:
         """Add the pages of a call and of a session's timeline."""

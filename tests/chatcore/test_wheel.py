@@ -19,6 +19,7 @@ from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("chatcore", "compaction", "models_registry")
+PAGES = "templates"  # in the wheel a folder of chatcore
 NO_SOURCES = shutil.ignore_patterns("__pycache__", "*.pyc", ".DS_Store")
 LINK = re.compile(r"http://127\.0\.0\.1:\d+(/login/once/[^/\s]+/)")
 STATIC_FILE = re.compile(r'(?:href|src)="(/static/[^"#?]+)')
@@ -28,9 +29,9 @@ STATIC_FILE = re.compile(r'(?:href|src)="(/static/[^"#?]+)')
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the wheel from a copy of the sources, because building leaves files beside them."""
     copy = tmp_path_factory.mktemp("sources")
-    for name in PACKAGES:
+    for name in (*PACKAGES, PAGES):
         shutil.copytree(ROOT / name, copy / name, ignore=NO_SOURCES)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     run_pip(
         Path(sys.executable),
@@ -47,12 +48,13 @@ def run_pip(python: Path, *arguments: str) -> None:
 
 
 def list_sources(folder: Path) -> set[str]:
-    return {
+    paths = {
         path.relative_to(folder).as_posix()
-        for name in PACKAGES
+        for name in (*PACKAGES, PAGES)
         for path in (folder / name).rglob("*")
         if path.is_file()
     }
+    return {f"chatcore/{path}" if path.startswith(f"{PAGES}/") else path for path in paths}
 
 
 @pytest.mark.slow
