@@ -5,7 +5,20 @@ from typing import Any
 
 from django.utils.module_loading import import_string
 
+from chatcore.base.moved_modules import keep_old_names
 from chatcore.extension import ExtensionConfig
+
+# Rows of the queue name the first two, programs the others.
+keep_old_names(
+    {
+        "compaction.tasks": "compaction.runs.tasks",
+        "compaction.worker.tasks": "compaction.runs.tasks",
+        "compaction.worker": "compaction.runs.worker",
+        "compaction.checks": "compaction.policies.checks",
+        "compaction.shortcuts": "compaction.api.shortcuts",
+        "compaction.sizing": "compaction.sessions",
+    }
+)
 
 
 class Compaction(ExtensionConfig):
@@ -20,7 +33,7 @@ class Compaction(ExtensionConfig):
         """Register the checks and the policies of documents, and listen to conversations."""
         from chatcore import signals
         from chatcore.setup import registry
-        from compaction import checks  # noqa: F401
+        from compaction.policies import checks  # noqa: F401
 
         registry.register("compaction.policies.documents.Policies")
         for signal, path in (
@@ -28,7 +41,7 @@ class Compaction(ExtensionConfig):
             (signals.messages_deleted, "runs.on_change.forget_messages"),
             (signals.messages_superseded, "runs.on_change.supersede_messages"),
             (signals.session_forked, "runs.on_change.copy_state_to_fork"),
-            (signals.model_confirmed, "sizing.calibration.forget_window"),
+            (signals.model_confirmed, "sessions.calibration.forget_window"),
         ):
             receiver = build_receiver(f"compaction.{path}")
             signal.connect(receiver, weak=False, dispatch_uid=f"compaction.{path}")

@@ -14,7 +14,7 @@ from compaction.requests import guard, stateless
 from compaction.runs import engine, load
 from compaction.runs.load import CompactionLoad
 from compaction.runs.queue import RunConflict
-from compaction.sizing.session_context import NoSuchSession
+from compaction.sessions.session_context import NoSuchSession
 from models_registry.models import AiModel
 
 

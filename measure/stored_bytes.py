@@ -24,9 +24,9 @@ from django.db import connection  # noqa: E402
 from django.test.utils import setup_test_environment  # noqa: E402
 from rest_framework.test import APIClient  # noqa: E402
 
+from chatcore.base.runner import turn_runner  # noqa: E402
 from chatcore.models import Session  # noqa: E402
 from chatcore.models.statements import fetch_rows  # noqa: E402
-from chatcore.turns.runner import turn_runner  # noqa: E402
 from compaction.runs import engine  # noqa: E402
 from measure.benchmarks import sample_sessions  # noqa: E402
 from measure.benchmarks.sample_messages import CODE, SENTENCE, TABLE, list_ten_messages  # noqa: E402

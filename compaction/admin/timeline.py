@@ -27,6 +27,7 @@ from compaction.admin.differences import render_difference
 from compaction.core.knobs import PolicyError
 from compaction.models import CompactionRun
 from compaction.runs import allowance, engine, history, queue
+from compaction.sessions import session_context
 from compaction.sessions.facts import load_session_facts
 from compaction.sessions.records import (
     ContextStep,
@@ -35,7 +36,6 @@ from compaction.sessions.records import (
     name_session,
     note_act,
 )
-from compaction.sizing import session_context
 
 PAGE_SIZE = 20  # entries of the timeline
 CHART_TURNS = 200

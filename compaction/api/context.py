@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from chatcore.base.rest import conditions
 from compaction.api.session_scope import SessionScopedView, load_owned_context
-from compaction.sizing import usage
+from compaction.sessions import usage
 
 
 class BreakdownSerializer(serializers.Serializer[Any]):

@@ -15,8 +15,8 @@ from chatcore.context.history import load_history
 from compaction.api.session_scope import SessionScopedView, get_owned_session_id
 from compaction.runs import history
 from compaction.sessions.facts import load_session_facts
+from compaction.sessions.session_context import NoSuchSession
 from compaction.sessions.transcripts import StaleTranscript
-from compaction.sizing.session_context import NoSuchSession
 
 
 class HistorySerializer(serializers.Serializer[Any]):

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from compaction.sessions.facts import list_session_ids
-from compaction.sizing.session_context import NoSuchSession, SessionContext, load_session_context
+from compaction.sessions.session_context import NoSuchSession, SessionContext, load_session_context
 
 
 class SessionScopedView(GenericAPIView[Any]):

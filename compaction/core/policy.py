@@ -81,6 +81,16 @@ class Policy:
                 changes[name] = _freeze_value(value)
         return dataclasses.replace(base, **changes)
 
+    def without_memory(self) -> "Policy":
+        """Return the policy with nothing in it that the app of memory does."""
+        return dataclasses.replace(
+            self,
+            ledger=dataclasses.replace(self.ledger, ratio=0),
+            recall=dataclasses.replace(self.recall, tokens=0),
+            verify=dataclasses.replace(self.verify, checks=False, repair=False, extract=False),
+            summary=dataclasses.replace(self.summary, spans="rewritten"),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the whole policy as JSON has it; `parse` reads it back."""
         return {name: _unfreeze_value(value) for name, value in dataclasses.asdict(self).items()}

@@ -12,14 +12,11 @@ from compaction.memory.ledger import history, recorder, reference, rule_store, r
 from compaction.memory.verification import LedgerVerifier
 from compaction.models import CompactionRun
 from compaction.sessions.memory import SessionMemory, SpanWriter, SummaryVerifier
-from compaction.sizing.session_context import SessionContext
+from compaction.sessions.session_context import SessionContext
 from compaction.summaries.calls import SummaryClient, SummaryJob, SummaryResult
 
 
 class Memory(SessionMemory):
-    def limit_policy(self, policy: Policy) -> Policy:
-        return policy
-
     def read_messages(self, context: SessionContext, *, reads_all: bool) -> None:
         if reads_all:
             recorder.record_all_lines(context)

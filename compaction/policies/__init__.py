@@ -7,6 +7,7 @@ from decimal import Decimal
 from functools import cache, lru_cache
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
 
 from compaction.core.budget import Budget
@@ -14,11 +15,11 @@ from compaction.core.knobs import PolicyError
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy
-from compaction.sessions.memory import get_memory, is_installed
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_POLICY = "oneclaw"
+MEMORY_APP = "compaction.memory"
 
 
 class UnknownPolicy(Exception):
@@ -27,6 +28,17 @@ class UnknownPolicy(Exception):
     def __init__(self, name: str) -> None:
         super().__init__(f"There is no compaction policy named {name!r}.")
         self.name = name
+
+
+@cache
+def has_memory() -> bool:
+    """Return True if the app of memory is installed."""
+    return apps.is_installed(MEMORY_APP)
+
+
+def limit_policy(policy: Policy) -> Policy:
+    """Return what can be done of a policy: without the app of memory, nothing that is its."""
+    return policy if has_memory() else policy.without_memory()
 
 
 def load_policy(name: str) -> Policy:
@@ -39,15 +51,15 @@ def load_policy(name: str) -> Policy:
     row = CompactionPolicy.objects.filter(name=name, is_active=True).first()
     if row is None or row.base not in PRESETS:
         raise UnknownPolicy(name)
-    return get_memory().limit_policy(Policy.parse(row.overrides, PRESETS[row.base]))
+    return limit_policy(Policy.parse(row.overrides, PRESETS[row.base]))
 
 
 @cache
 def _get_preset(name: str) -> Policy:
     """Return a preset as it can act. Without memory, `chatcore` is `oneclaw`."""
-    if name == "chatcore" and not is_installed():
+    if name == "chatcore" and not has_memory():
         name = DEFAULT_POLICY
-    return get_memory().limit_policy(PRESETS[name])
+    return limit_policy(PRESETS[name])
 
 
 def choose_policy(*names: str) -> tuple[str, Policy]:
@@ -124,7 +136,7 @@ def list_policies() -> dict[str, Policy]:
     for row in rows.order_by("name"):
         try:
             policy = Policy.parse(row.overrides, PRESETS[row.base])
-            policies_by_name.setdefault(row.name, get_memory().limit_policy(policy))
+            policies_by_name.setdefault(row.name, limit_policy(policy))
         except PolicyError as error:
             logger.warning("compaction policy %s left out: %s", row.name, error)
     return policies_by_name
@@ -139,4 +151,4 @@ def parse_policy_snapshot(snapshot: Mapping[str, Any]) -> Policy:
 @lru_cache(maxsize=16)
 def _parse_snapshot_text(text: str) -> Policy:
     policy = Policy.parse(json.loads(text), PRESETS[DEFAULT_POLICY])
-    return get_memory().limit_policy(policy)
+    return limit_policy(policy)

@@ -9,7 +9,7 @@ from compaction.core.transcript import TranscriptEntry
 from compaction.core.trimming import drop_oldest_to_fit, shorten_results_to_fit, slide_to_fit
 from compaction.requests.measured_request import MeasuredRequest, log_request_decision
 from compaction.runs import lifecycle
-from compaction.sizing.built_requests import append_system_text, keep_messages, replace_texts
+from compaction.sessions.built_requests import append_system_text, keep_messages, replace_texts
 
 
 def select_remaining_entries(measured_request: MeasuredRequest) -> Sequence[TranscriptEntry]:

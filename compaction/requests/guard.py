@@ -21,11 +21,11 @@ from compaction.requests.measured_request import (
     remeasure_request,
 )
 from compaction.runs import engine
+from compaction.sessions import built_requests, calibration, request_size, session_context
+from compaction.sessions.built_requests import add_runtime_hint, rebuild_request
+from compaction.sessions.decision_log import log_decision
 from compaction.sessions.facts import is_answering, load_last_model
-from compaction.sizing import built_requests, calibration, request_size, session_context
-from compaction.sizing.built_requests import add_runtime_hint, rebuild_request
-from compaction.sizing.decision_log import log_decision
-from compaction.sizing.session_context import NoSuchSession, SessionContext
+from compaction.sessions.session_context import NoSuchSession, SessionContext
 
 Trigger = CompactionRun.Trigger
 

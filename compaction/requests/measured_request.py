@@ -9,10 +9,10 @@ from chatcore.providers.base import Request
 from compaction.core.estimate import LastUsage, Measurement, estimate_transcript
 from compaction.core.transcript import Transcript
 from compaction.models import CompactionRun
-from compaction.sizing import built_requests, request_size, session_context
-from compaction.sizing.built_requests import parse_request, rebuild_request
-from compaction.sizing.decision_log import Action, is_logged, log_decision
-from compaction.sizing.session_context import SessionContext
+from compaction.sessions import built_requests, request_size, session_context
+from compaction.sessions.built_requests import parse_request, rebuild_request
+from compaction.sessions.decision_log import Action, is_logged, log_decision
+from compaction.sessions.session_context import SessionContext
 
 LEAST_ANSWER_TOKENS = 1_024
 

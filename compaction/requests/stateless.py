@@ -19,9 +19,9 @@ from compaction.requests.measured_request import (
     describe_oversized_message,
     measure_request,
 )
-from compaction.sizing import calibration, session_context
-from compaction.sizing.built_requests import build_model_facts, parse_request
-from compaction.sizing.session_context import SessionContext
+from compaction.sessions import calibration, session_context
+from compaction.sessions.built_requests import build_model_facts, parse_request
+from compaction.sessions.session_context import SessionContext
 from models_registry.models import AiModel
 
 

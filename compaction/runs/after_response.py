@@ -9,11 +9,11 @@ from chatcore.events.types import ContextUsagePayload, EventType
 from compaction.core.state import StructuredState
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import engine
+from compaction.sessions import calibration, request_size, session_context
+from compaction.sessions.decision_log import Action, log_decision
 from compaction.sessions.memory import get_memory
-from compaction.sizing import calibration, request_size, session_context
-from compaction.sizing.decision_log import Action, log_decision
-from compaction.sizing.session_context import SessionContext
-from compaction.sizing.usage import describe_usage
+from compaction.sessions.session_context import SessionContext
+from compaction.sessions.usage import describe_usage
 from compaction.summaries import memory
 
 logger = logging.getLogger(__name__)

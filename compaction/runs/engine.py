@@ -32,8 +32,8 @@ from compaction.models import OPEN_STATUSES, CompactionRun
 from compaction.runs import execution, leases, lifecycle, replacement, tasks
 from compaction.runs.queue import RunConflict, RunOptions, find_or_create_run, load_run_context
 from compaction.sessions.facts import load_session_facts
+from compaction.sessions.session_context import NoSuchSession
 from compaction.sessions.transcripts import StaleTranscript
-from compaction.sizing.session_context import NoSuchSession
 from compaction.summaries import state
 from compaction.summaries.summarizer import simulate_summary
 

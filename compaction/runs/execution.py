@@ -19,11 +19,10 @@ from compaction.runs import leases, lifecycle, repetition, replacement
 from compaction.runs.memory_fold import MemoryFold, store_fold
 from compaction.runs.progress import RunProgress
 from compaction.runs.telemetry import trace_run
-from compaction.sessions import transcripts
+from compaction.sessions import built_requests, request_size, session_context, transcripts
 from compaction.sessions.memory import get_memory
+from compaction.sessions.session_context import SessionContext
 from compaction.sessions.transcripts import StaleTranscript
-from compaction.sizing import built_requests, request_size, session_context
-from compaction.sizing.session_context import SessionContext
 from compaction.summaries import memory
 from compaction.summaries.summarizer import Summarizer
 

@@ -9,8 +9,8 @@ from chatcore.context import revisions
 from chatcore.context.history import ContextHistory, load_history
 from chatcore.sessions import changes
 from compaction.models import CompactionRun
+from compaction.sessions.session_context import NoSuchSession
 from compaction.sessions.transcripts import StaleTranscript
-from compaction.sizing.session_context import NoSuchSession
 from compaction.summaries import state
 
 Status = CompactionRun.Status

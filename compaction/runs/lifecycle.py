@@ -49,9 +49,9 @@ from compaction.models import CompactionRun, SessionState
 from compaction.runs import leases, replacement
 from compaction.runs.telemetry import count_run
 from compaction.sessions.memory import get_memory
+from compaction.sessions.queries import load_session_state
+from compaction.sessions.session_context import SessionContext
 from compaction.sessions.transcripts import install_outcome
-from compaction.sizing.queries import load_session_state
-from compaction.sizing.session_context import SessionContext
 from compaction.summaries import background
 from compaction.summaries import state as summary_state
 

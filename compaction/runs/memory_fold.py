@@ -11,7 +11,7 @@ from compaction.core.state import StructuredState
 from compaction.models import CompactionRun
 from compaction.runs import lifecycle
 from compaction.sessions.facts import load_session_facts
-from compaction.sizing.session_context import SessionContext
+from compaction.sessions.session_context import SessionContext
 from compaction.summaries import state as summary_state
 
 REASON = "The oldest entries of the memory are folded into its summary."

@@ -11,9 +11,9 @@ from compaction.core.knobs import PolicyError
 from compaction.core.policy import STAGES, Policy
 from compaction.models import MAX_SEQ, CompactionRun, find_open_run
 from compaction.runs import lifecycle, repetition, tasks
+from compaction.sessions import session_context
 from compaction.sessions.facts import load_session_facts
-from compaction.sizing import session_context
-from compaction.sizing.session_context import NoSuchSession, SessionContext
+from compaction.sessions.session_context import NoSuchSession, SessionContext
 
 OPTION_FIELDS = (
     "policy",

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 from compaction.models import CompactionRun
 from compaction.sessions.fingerprint import compute_fingerprint
-from compaction.sizing.session_context import SessionContext
+from compaction.sessions.session_context import SessionContext
 
 Status = CompactionRun.Status
 MAX_FAILURES = 3

@@ -13,8 +13,8 @@ from chatcore.accounts.rights import select_models
 from chatcore.web.chat import get_own_chat
 from compaction.models import CompactionRun
 from compaction.runs import execution
-from compaction.sizing import request_size
-from compaction.sizing.session_context import load_session_context
+from compaction.sessions import request_size
+from compaction.sessions.session_context import load_session_context
 from compaction.summaries.summarizer import simulate_summary
 from models_registry.models import AiModel
 

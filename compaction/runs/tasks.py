@@ -5,7 +5,7 @@ message names. The run's row is the truth, so a message may be lost or arrive tw
 another, and who is woken for nothing finds nothing to claim.
 
 django-q2 finds `execute` by its dotted path, which stored messages name. Moving it needs an alias
-at its old path (`compaction/worker/tasks.py`).
+at its old path (`compaction/runs/worker/tasks.py`).
 """
 
 import logging

@@ -1,24 +1,21 @@
 """What compaction asks of the app of memory; where it is absent, each answer is nothing."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
-from django.apps import apps
 from django.utils.module_loading import import_string
 
 from compaction.core.leaf import Leaf, NumberedLine
 from compaction.core.policy import Policy
 from compaction.core.stages.base import SummaryFailed, SummaryTask
+from compaction.policies import MEMORY_APP, has_memory
 
 if TYPE_CHECKING:
     from compaction.models import CompactionRun
-    from compaction.sizing.session_context import SessionContext
+    from compaction.sessions.session_context import SessionContext
     from compaction.summaries.calls import SummaryClient, SummaryJob, SummaryResult
-
-APP = "compaction.memory"
 
 
 class SummaryVerifier:
@@ -66,16 +63,6 @@ class SessionMemory:
 
     The caller holds the session's row.
     """
-
-    def limit_policy(self, policy: Policy) -> Policy:
-        """Return what can be done of a policy."""
-        return replace(
-            policy,
-            ledger=replace(policy.ledger, ratio=0),
-            recall=replace(policy.recall, tokens=0),
-            verify=replace(policy.verify, checks=False, repair=False, extract=False),
-            summary=replace(policy.summary, spans="rewritten"),
-        )
 
     def read_messages(self, context: "SessionContext", *, reads_all: bool) -> None:
         """Read messages that are not read yet: the newest few, or all of them."""
@@ -136,15 +123,9 @@ class SessionMemory:
 
 
 @cache
-def is_installed() -> bool:
-    """Return True if the app of memory is installed."""
-    return apps.is_installed(APP)
-
-
-@cache
 def get_memory() -> SessionMemory:
     """Return what answers for memory."""
     memory: SessionMemory = (
-        import_string(f"{APP}.hooks.Memory")() if is_installed() else SessionMemory()
+        import_string(f"{MEMORY_APP}.hooks.Memory")() if has_memory() else SessionMemory()
     )
     return memory

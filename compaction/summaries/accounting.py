@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce
 
 from chatcore.base.databases.patience import store_patiently
 from compaction.models import CompactionRun, ModelCall
-from compaction.sizing.speed import CallTimes
+from compaction.sessions.speed import CallTimes
 from compaction.summaries.model_calls import CallResult
 
 

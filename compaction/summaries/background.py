@@ -5,9 +5,9 @@ from uuid import UUID
 from compaction.core.budget import Budget
 from compaction.core.state import StructuredState, fit_state
 from compaction.sessions.memory import get_memory
+from compaction.sessions.session_context import load_session_context
 from compaction.sessions.transcripts import set_background
 from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
-from compaction.sizing.session_context import load_session_context
 
 UNKNOWN_WINDOW_CHARS = 8_000  # of the state, where the window is not known
 

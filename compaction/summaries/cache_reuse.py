@@ -6,8 +6,8 @@ is made so, and its answer is checked against them like any other.
 """
 
 from compaction.models import CompactionRun
-from compaction.sizing import request_size
-from compaction.sizing.session_context import SessionContext
+from compaction.sessions import request_size
+from compaction.sessions.session_context import SessionContext
 from compaction.summaries import headers
 from compaction.summaries.model_calls import SummaryModel, load_cached_tokens
 from compaction.summaries.prompt import SYSTEM_PROMPT

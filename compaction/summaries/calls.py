@@ -11,9 +11,9 @@ from compaction.core.thin_text import find_thinness
 from compaction.core.transcript import TranscriptEntry
 from compaction.models import CompactionRun
 from compaction.sessions.memory import get_memory
+from compaction.sessions.session_context import SessionContext
+from compaction.sessions.speed import learn_speed
 from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
-from compaction.sizing.session_context import SessionContext
-from compaction.sizing.speed import learn_speed
 from compaction.summaries import prompt as summary_prompt
 from compaction.summaries import state_delta, unwrapping, validation
 from compaction.summaries.accounting import read_times

@@ -7,7 +7,7 @@ from dataclasses import replace
 from compaction.core.groups.summaries import MemoryKnobs
 from compaction.core.stages.base import SummaryFailed
 from compaction.core.state import StructuredState
-from compaction.sizing.session_context import SessionContext
+from compaction.sessions.session_context import SessionContext
 from compaction.summaries import state as summary_state
 
 logger = logging.getLogger(__name__)

@@ -1,6 +1,6 @@
 """How long the calls of a summary may take, by the measured speed of their model."""
 
-from compaction.sizing.speed import Speed, learn_timeout, load_speed
+from compaction.sessions.speed import Speed, learn_timeout, load_speed
 
 # No call waits longer, however slow the model is: a run has half an hour for all of its calls.
 MAX_CALL_SECONDS = 900.0

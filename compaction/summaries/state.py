@@ -12,8 +12,8 @@ from django.db import transaction
 from chatcore.sessions import changes
 from compaction.core.state import SECTIONS, StructuredState, undo_change
 from compaction.models import CompactionRun, WorkingState
+from compaction.sessions import session_context
 from compaction.sessions.memory import get_memory
-from compaction.sizing import session_context
 from compaction.summaries import background
 
 StateRecord = dict[str, Any]

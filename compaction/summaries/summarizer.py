@@ -15,8 +15,8 @@ from compaction.core.stages.summarize import find_objection
 from compaction.core.state import SECTIONS, StructuredState, merge_delta, number_sections
 from compaction.models import CompactionRun, ModelCall
 from compaction.sessions.memory import get_memory
+from compaction.sessions.session_context import SessionContext
 from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
-from compaction.sizing.session_context import SessionContext
 from compaction.summaries import headers, memory, state_delta
 from compaction.summaries import source as summary_source
 from compaction.summaries import state as summary_state

@@ -9,7 +9,7 @@ from django.conf import settings
 from chatcore.context.builder import build_request
 from chatcore.models import Session
 from chatcore.signals import response_completed
-from compaction.sizing import request_size, session_context, usage
+from compaction.sessions import request_size, session_context, usage
 from measure.benchmarks.timing import FLAT, Row, measure_medians
 
 TIMES = 60

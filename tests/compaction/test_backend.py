@@ -13,6 +13,7 @@ from chatcore.models import Message, Session
 from chatcore.providers.base import Request
 from compaction.core.outcome import Outcome
 from compaction.core.transcript import Transcript, TranscriptEdit
+from compaction.sessions.built_requests import keep_messages, parse_request, rebuild_request
 from compaction.sessions.facts import (
     SessionFacts,
     count_live_messages,
@@ -20,7 +21,6 @@ from compaction.sessions.facts import (
     sum_message_tokens,
 )
 from compaction.sessions.transcripts import StaleTranscript, install_outcome, load_transcript
-from compaction.sizing.built_requests import keep_messages, parse_request, rebuild_request
 from models_registry.models import AiModel
 from tests.support.sample_files import build_png
 

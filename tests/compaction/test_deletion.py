@@ -18,7 +18,7 @@ from chatcore.models import Session
 from chatcore.sessions.discarding import purge_due_sessions
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import engine, queue
-from compaction.sizing import session_context
+from compaction.sessions import session_context
 from tests.support.compaction_sessions import (
     SUMMARY,
     compact_long_session,

@@ -11,7 +11,7 @@ from chatcore.models import Session
 from compaction import policies
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from compaction.sizing import session_context
+from compaction.sessions import session_context
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
     SUMMARY,
@@ -241,6 +241,6 @@ def test_whatever_goes_wrong_the_run_says_so(
     def broken(*_: Any) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr("compaction.sizing.request_size.measure_transcript", broken)
+    monkeypatch.setattr("compaction.sessions.request_size.measure_transcript", broken)
     run = engine.compact_now(full.pk, trigger="manual")
     assert (run.status, run.error) == ("failed", "ZeroDivisionError: a bug")

@@ -12,7 +12,7 @@ from chatcore.models import Session
 from chatcore.turns import pins
 from compaction.models import CompactionPolicy, CompactionRun, SessionState
 from compaction.runs import engine
-from compaction.sizing.usage import load_usage
+from compaction.sessions.usage import load_usage
 from tests.support.compaction_sessions import (
     LARGE_USAGE,
     SUMMARY,

@@ -6,7 +6,7 @@ from chatcore.models import Message, Session
 from chatcore.turns import service
 from compaction.models import CompactionPolicy, CompactionRun, SessionState
 from compaction.runs import engine
-from compaction.sizing import session_context
+from compaction.sessions import session_context
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
     NOTICE,

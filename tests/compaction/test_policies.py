@@ -8,12 +8,13 @@ from django.core.management import call_command
 from django.core.management.base import SystemCheckError
 
 from chatcore.models import Attachment, Session
-from compaction import checks, policies
+from compaction import policies
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy
+from compaction.policies import checks
 from compaction.runs import engine
-from compaction.sizing import session_context
-from compaction.sizing.usage import load_usage
+from compaction.sessions import session_context
+from compaction.sessions.usage import load_usage
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import fill_session
 

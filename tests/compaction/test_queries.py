@@ -19,7 +19,7 @@ from chatcore.models import (
     statements,
 )
 from compaction.models import CompactionRun, ModelRatio, SessionState
-from compaction.sizing import queries
+from compaction.sessions import queries
 from models_registry.models import AiModel
 
 pytestmark = pytest.mark.django_db

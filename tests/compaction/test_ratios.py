@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 from chatcore.models import Session
 from compaction.models import ModelRatio
 from compaction.runs import engine
-from compaction.sizing import calibration, request_size, session_context
-from compaction.sizing.calibration import Calibration
+from compaction.sessions import calibration, request_size, session_context
+from compaction.sessions.calibration import Calibration
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import fill_session, say, summarize_or_chat
 from tests.support.scripted_model import ScriptedModel, make_overflow

@@ -6,7 +6,7 @@ from rest_framework.test import APIClient
 from chatcore.models import Session, SessionEvent
 from compaction.models import CompactionRun, ModelRatio
 from compaction.runs import engine
-from compaction.sizing.speed import CallTimes, Speed, learn_speed, learn_timeout, load_speed
+from compaction.sessions.speed import CallTimes, Speed, learn_speed, learn_timeout, load_speed
 from compaction.summaries.pace import MAX_CALL_SECONDS, Pace
 from tests.support.compaction_sessions import SUMMARY, fill_session, list_summary_calls
 from tests.support.scripted_model import ScriptedModel

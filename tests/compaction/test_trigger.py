@@ -11,7 +11,7 @@ from chatcore.models import Message, Session
 from chatcore.signals import response_completed
 from compaction.models import CompactionPolicy, CompactionRun, SessionState
 from compaction.runs import after_response, engine
-from compaction.sizing.usage import load_usage
+from compaction.sessions.usage import load_usage
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
     LARGE_USAGE,
@@ -186,7 +186,7 @@ def test_a_failing_measurement_does_not_reach_the_sender(
     def broken(_: Any) -> None:
         raise RuntimeError("the database is away")
 
-    monkeypatch.setattr("compaction.sizing.session_context.load_session_context", broken)
+    monkeypatch.setattr("compaction.sessions.session_context.load_session_context", broken)
     after_response.measure_and_request_run(session_id=session.pk)
     assert list_event_names(session) == []
 

@@ -26,7 +26,7 @@ from compaction.models import CompactionRun
 from compaction.runs import engine, tasks
 from compaction.runs.run_locks import RunLocks
 from compaction.runs.tasks import MAX_RUN_SECONDS
-from compaction.worker import cluster
+from compaction.runs.worker import cluster
 from tests.support.compaction_sessions import SUMMARY
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply

@@ -7,7 +7,7 @@ import pytest
 from chatcore.models import Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from compaction.sizing import session_context
+from compaction.sessions import session_context
 from tests.support.compaction_sessions import (
     NOTICE,
     fill_session,

@@ -10,7 +10,7 @@ from chatcore.tools import registry as tool_registry
 from chatcore.tools.base import BuiltInTool
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy, CompactionRun
-from compaction.sizing import request_size, session_context
+from compaction.sessions import request_size, session_context
 from compaction.summaries.templates import SUMMARY_TEMPLATES
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import read_message_texts, read_system_text, use_anthropic

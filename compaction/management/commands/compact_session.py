@@ -14,7 +14,7 @@ from compaction import policies
 from compaction.core.knobs import PolicyError
 from compaction.models import CompactionRun
 from compaction.runs import allowance, engine, queue
-from compaction.sizing import session_context
+from compaction.sessions import session_context
 
 
 class Command(BaseCommand):

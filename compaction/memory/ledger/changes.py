@@ -13,7 +13,7 @@ from django.db import transaction
 from chatcore.sessions import changes
 from compaction.memory.ledger import store
 from compaction.memory.models import LedgerLine, StandingRule
-from compaction.sizing.session_context import NoSuchSession, load_session_context
+from compaction.sessions.session_context import NoSuchSession, load_session_context
 from compaction.summaries import state as summary_state
 
 ResultT = TypeVar("ResultT")

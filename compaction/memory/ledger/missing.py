@@ -12,8 +12,8 @@ from compaction.memory.core.ledger.lines import normalize_text
 from compaction.memory.core.verify.completion import SummaryText
 from compaction.memory.ledger import recorder, reference, store
 from compaction.memory.models import LedgerLine
+from compaction.sessions.session_context import SessionContext
 from compaction.sessions.transcripts import load_transcript
-from compaction.sizing.session_context import SessionContext
 from compaction.summaries import background
 from compaction.summaries import state as summary_state
 

@@ -7,14 +7,14 @@ from django.db import transaction
 from compaction.memory.core.ledger.lines import LedgerLine
 from compaction.memory.core.ledger.recognition import recognize_lines
 from compaction.memory.ledger import store
+from compaction.sessions.queries import load_session_state
+from compaction.sessions.session_context import SessionContext
 from compaction.sessions.source_messages import (
     SourceMessage,
     list_current_seqs,
     load_source_messages,
     lock_session,
 )
-from compaction.sizing.queries import load_session_state
-from compaction.sizing.session_context import SessionContext
 
 # After a response a few messages are new. Of an import the check reads no more than this; the rest
 # is read before a pass.

@@ -11,9 +11,9 @@ from compaction.memory.core.ledger.rendering import render_ledger
 from compaction.memory.ledger import store
 from compaction.memory.ledger.rule_store import load_rules, to_core_lines
 from compaction.memory.models import LedgerLine
+from compaction.sessions.session_context import SessionContext
 from compaction.sessions.source_messages import list_shortened_seqs
 from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
-from compaction.sizing.session_context import SessionContext
 
 UNKNOWN_BASIS = 8_000  # tokens, where the window is not known
 

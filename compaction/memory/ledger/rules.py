@@ -20,8 +20,8 @@ from compaction.memory.ledger.changes import NoSuchLine
 from compaction.memory.ledger.rule_store import load_rules
 from compaction.memory.models import LedgerLine, SentRules, StandingRule
 from compaction.sessions.facts import list_session_ids
+from compaction.sessions.session_context import load_session_context
 from compaction.sessions.source_messages import lock_session
-from compaction.sizing.session_context import load_session_context
 from compaction.summaries.state import publish_state
 
 MAX_RULES = 100  # of a user

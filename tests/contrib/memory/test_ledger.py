@@ -12,7 +12,7 @@ from compaction.memory.ledger import recorder, store
 from compaction.memory.models import LedgerLine
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import engine
-from compaction.sizing import session_context
+from compaction.sessions import session_context
 from tests.support.compaction_sessions import (
     fill_session,
     is_summary_call,

@@ -14,7 +14,7 @@ from chatcore.turns import forks
 from compaction.memory.ledger import changes, recorder
 from compaction.memory.models import LedgerLine
 from compaction.models import SessionState
-from compaction.sizing import session_context
+from compaction.sessions import session_context
 from tests.support.compaction_sessions import fill_session, say
 from tests.support.ledger_sessions import RULE, compact, list_texts, read_next_request, session
 from tests.support.scripted_model import ScriptedModel

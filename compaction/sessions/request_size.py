@@ -16,8 +16,8 @@ from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import Transcript, TranscriptEntry, change_entry
 from compaction.sessions.facts import count_live_messages, sum_message_tokens
+from compaction.sessions.session_context import SessionContext
 from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
-from compaction.sizing.session_context import SessionContext
 
 # A policy whose values for these knobs are ONECLAW's counts a message's text as it is stored.
 TEXT_KNOBS = (

@@ -21,10 +21,10 @@ from compaction.core.policy import STAGES, Policy
 from compaction.core.transcript import TranscriptEntry
 from compaction.models import CompactionRun
 from compaction.runs import engine, queue
+from compaction.sessions import request_size, session_context
 from compaction.sessions.facts import load_session_facts
+from compaction.sessions.session_context import SessionContext
 from compaction.sessions.transcripts import load_transcript
-from compaction.sizing import request_size, session_context
-from compaction.sizing.session_context import SessionContext
 
 __all__ = [
     "BudgetCheck",

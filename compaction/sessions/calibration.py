@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from compaction.models import ModelRatio, SessionState
-from compaction.sizing import queries
+from compaction.sessions import queries
 from models_registry.models import AiModel
 
 # No vocabulary is further than this from a token for four characters. Counts beyond these limits

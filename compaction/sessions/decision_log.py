@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import structlog
 
-from compaction.sizing.session_context import SessionContext
+from compaction.sessions.session_context import SessionContext
 
 LOGGER_NAME = "compaction.decisions"
 log = structlog.get_logger(LOGGER_NAME)

@@ -14,8 +14,8 @@ from compaction.core.counting import build_counter
 from compaction.core.estimate import LastUsage, estimate_transcript
 from compaction.core.transcript import Transcript
 from compaction.sessions.facts import SessionFacts, count_tool_rounds
+from compaction.sessions.session_context import SessionContext
 from compaction.sessions.translation import serialize_tools, to_entry
-from compaction.sizing.session_context import SessionContext
 from models_registry.models import AiModel
 
 

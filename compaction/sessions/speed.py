@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from compaction.models import ModelRatio
-from compaction.sizing.calibration import save_ratio
+from compaction.sessions.calibration import save_ratio
 
 NEWEST_WEIGHT = 0.4
 # A shorter prompt, or answer, says more of the network than of the model.

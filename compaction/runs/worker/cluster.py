@@ -29,8 +29,8 @@ from chatcore.turns.recovery import RecoveryChore
 from compaction.runs import engine, leases, retention
 from compaction.runs.run_locks import run_locks
 from compaction.runs.tasks import requeue_run, wake_workers
+from compaction.runs.worker.jobs import JobProcess
 from compaction.runs.worker_signs import record_sign, remove_sign
-from compaction.worker.jobs import JobProcess
 
 logger = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ from typing import Any, Literal
 from uuid import UUID
 
 from compaction.core.budget import Budget
+from compaction.sessions import request_size, session_context
 from compaction.sessions.facts import count_live_messages
-from compaction.sizing import request_size, session_context
-from compaction.sizing.session_context import NoSuchSession, SessionContext
+from compaction.sessions.session_context import NoSuchSession, SessionContext
 
 WARNING_RATIO = 0.8  # of the threshold
 

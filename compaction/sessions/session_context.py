@@ -7,10 +7,10 @@ from compaction import policies
 from compaction.core.budget import Budget, plan
 from compaction.core.policy import Policy
 from compaction.models import SessionState
+from compaction.sessions import calibration
+from compaction.sessions.calibration import Calibration
 from compaction.sessions.facts import SessionFacts, describe_model, load_session_facts
-from compaction.sizing import calibration
-from compaction.sizing.calibration import Calibration
-from compaction.sizing.queries import load_records
+from compaction.sessions.queries import load_records
 
 
 class NoSuchSession(Exception):

@@ -1,1 +1,0 @@
-"""Load what decides about a session's compaction, measure its next request, and fit its files."""
