@@ -55,9 +55,9 @@ RIGHTS: list[Any] = [
     pytest.param({"is_staff": True, "is_superuser": True}, marks=pytest.mark.slow),
 ]  # of who is not the owner
 SECRET = "Alice's secret"
-FACES = ("api/v1/", "v1/")
+API_PATHS = ("api/v1/", "v1/")
 JSON, PROBLEM = "application/json", "application/problem+json"
-UNKNOWN_PATH_ROUTES = ("v1/", "v1/messages/")  # answers unknown paths of the OpenAI face
+UNKNOWN_PATH_ROUTES = ("v1/", "v1/messages/")  # answers unknown paths of the API of OpenAI
 
 
 def list_routes(patterns: list[Any] | None = None, before: str = "") -> Iterator[tuple[str, Any]]:
@@ -68,7 +68,7 @@ def list_routes(patterns: list[Any] | None = None, before: str = "") -> Iterator
             yield from list_routes(pattern.url_patterns, route)
         elif (
             isinstance(pattern, URLPattern)
-            and route.startswith(FACES)
+            and route.startswith(API_PATHS)
             and route not in UNKNOWN_PATH_ROUTES
         ):
             either = route.endswith("/?$")  # one pattern with and without a slash at its end

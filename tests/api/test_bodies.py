@@ -48,7 +48,7 @@ def test_nobody_may_send_a_large_body(live: Live, path: str, sender: dict[str, s
     assert (status, PROBLEM in text, "www-authenticate: Bearer" in text) == (401, True, True)
 
 
-def test_nor_to_the_openai_face(live: Live) -> None:
+def test_nor_to_the_api_of_openai(live: Live) -> None:
     status, text = announce(live, "/v1/chat/completions", 50 * MB)
     assert (status, '"code": "invalid_api_key"' in text) == (401, True)
 

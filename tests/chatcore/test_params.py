@@ -165,7 +165,7 @@ def test_params_of_a_model_that_is_not_here_are_imported_but_not_sent(
     assert (made["params"], shown["params"]) == ({"thinking": {}, "seed": 1}, {"seed": 1})
 
 
-def test_the_face_of_openai_sends_the_same_list(
+def test_the_api_of_openai_sends_the_same_list(
     api: APIClient, model: AiModel, scripted: ScriptedModel
 ) -> None:
     body = {

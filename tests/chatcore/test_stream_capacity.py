@@ -79,7 +79,7 @@ def count_request_threads() -> int:
 
 
 @pytest.mark.slow
-def test_streams_of_the_openai_face_hold_no_thread_once_they_have_begun(
+def test_streams_of_the_api_of_openai_hold_no_thread_once_they_have_begun(
     live: Live, user: User, model: AiModel, scripted: ScriptedModel
 ) -> None:
     scripted.default = Reply(

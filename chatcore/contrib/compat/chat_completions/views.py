@@ -26,7 +26,7 @@ from chatcore.contrib.compat.messages import errors as anthropic_errors
 VERSION_HEADER = "anthropic-version"  # which Anthropic's clients send with every request
 
 
-class OpenAIFaceView(APIView):
+class CompatibleAPIView(APIView):
     """A view with errors in the form of its API. It accepts tokens only, no cookies."""
 
     authentication_classes = (ApiKeyAuthentication,)
@@ -52,7 +52,7 @@ class OpenAIFaceView(APIView):
         return errors.format_error(problem)
 
 
-class ChatCompletionsView(OpenAIFaceView):
+class ChatCompletionsView(CompatibleAPIView):
     """Chat completions."""
 
     def post(self, request: Request) -> HttpResponseBase:
@@ -61,7 +61,7 @@ class ChatCompletionsView(OpenAIFaceView):
         return answers.answer(request, completion_request, CompletionForm(completion_request))
 
 
-class ModelsFaceView(OpenAIFaceView):
+class ModelsView(CompatibleAPIView):
     """A view for the clients of both APIs, each of which gets errors in its own form."""
 
     def format_error(self, problem: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -71,7 +71,7 @@ class ModelsFaceView(OpenAIFaceView):
         return super().format_error(problem)
 
 
-class ModelListView(ModelsFaceView):
+class ModelListView(ModelsView):
     """The language models that can be used."""
 
     def get(self, request: Request) -> Response:
@@ -80,7 +80,7 @@ class ModelListView(ModelsFaceView):
         return Response(format_models(models))
 
 
-class ModelDetailView(ModelsFaceView):
+class ModelDetailView(ModelsView):
     """One language model."""
 
     def get(self, request: Request, name: str) -> Response:
@@ -88,7 +88,7 @@ class ModelDetailView(ModelsFaceView):
         return Response(format_model(get_usable_model(request.user, name)))
 
 
-class UnknownUrlView(OpenAIFaceView):
+class UnknownUrlView(CompatibleAPIView):
     """Any other path under /v1/."""
 
     authentication_classes = ()  # type: ignore[assignment]

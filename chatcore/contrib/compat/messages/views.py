@@ -15,7 +15,7 @@ from chatcore.context.compactor import get_compactor
 from chatcore.contrib.compat import answers
 from chatcore.contrib.compat.chat_completions.views import UnknownUrlView
 from chatcore.contrib.compat.messages import compactions
-from chatcore.contrib.compat.messages.face_view import MessagesFaceView
+from chatcore.contrib.compat.messages.api_view import MessagesAPIView
 from chatcore.contrib.compat.messages.message_form import MessageForm
 from chatcore.contrib.compat.messages.message_format import (
     Compaction,
@@ -31,7 +31,7 @@ from chatcore.contrib.compat.messages.request import (
 from chatcore.turns import capacity
 
 
-class MessagesView(MessagesFaceView):
+class MessagesView(MessagesAPIView):
     """Messages."""
 
     def post(self, request: Request) -> HttpResponseBase:
@@ -56,7 +56,7 @@ class MessagesView(MessagesFaceView):
         return answers.answer(request, answered_request, form)
 
 
-class CountTokensView(MessagesFaceView):
+class CountTokensView(MessagesAPIView):
     """Counting the tokens of a request."""
 
     def post(self, request: Request) -> Response:
@@ -73,7 +73,7 @@ class CountTokensView(MessagesFaceView):
         return Response(count)
 
 
-class UnknownMessagesUrlView(MessagesFaceView, UnknownUrlView):
+class UnknownMessagesUrlView(MessagesAPIView, UnknownUrlView):
     """Any other path under /v1/messages/."""
 
 

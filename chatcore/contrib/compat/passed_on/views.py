@@ -19,7 +19,7 @@ from chatcore.base.rest import turn_rate
 from chatcore.base.threads import run_in_thread
 from chatcore.base.token_estimate import estimate_tokens
 from chatcore.contrib.compat.chat_completions import streams
-from chatcore.contrib.compat.chat_completions.views import OpenAIFaceView
+from chatcore.contrib.compat.chat_completions.views import CompatibleAPIView
 from chatcore.contrib.compat.passed_on.request import PassedRequest, parse_passed_request
 from chatcore.providers import openai as openai_provider
 from chatcore.providers.base import Connection, parse_count
@@ -30,7 +30,7 @@ from chatcore.turns import capacity
 from models_registry.prices import TokenUse
 
 
-class PassedOnView(OpenAIFaceView):
+class PassedOnView(CompatibleAPIView):
     """A request that goes to the provider of its model; it counts as a turn."""
 
     path: ClassVar[str]

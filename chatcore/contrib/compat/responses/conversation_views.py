@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from chatcore.accounts.rights import select_models
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.responses import ids, item_lists, origins, storage
-from chatcore.contrib.compat.responses.face_view import ResponsesFaceView
+from chatcore.contrib.compat.responses.api_view import ResponsesAPIView
 from chatcore.contrib.compat.responses.input_items import ResponseInput, parse_input
 from chatcore.contrib.compat.responses.request import MetadataBody, build_not_found
 from chatcore.models import Message, Session
@@ -21,7 +21,7 @@ from chatcore.turns.deletion import delete_message
 MAX_NEW_ITEMS = 20
 
 
-class ConversationListView(ResponsesFaceView):
+class ConversationListView(ResponsesAPIView):
     """Conversations."""
 
     def post(self, request: Request) -> Response:
@@ -42,7 +42,7 @@ class ConversationListView(ResponsesFaceView):
         return _respond(session, _format_conversation(session))
 
 
-class ConversationDetailView(ResponsesFaceView):
+class ConversationDetailView(ResponsesAPIView):
     """One conversation."""
 
     def get(self, request: Request, conversation_id: str) -> Response:
@@ -70,7 +70,7 @@ class ConversationDetailView(ResponsesFaceView):
         )
 
 
-class ItemListView(ResponsesFaceView):
+class ItemListView(ResponsesAPIView):
     """The items of a conversation."""
 
     def get(self, request: Request, conversation_id: str) -> Response:
@@ -96,7 +96,7 @@ class ItemListView(ResponsesFaceView):
         return _respond(session, page)
 
 
-class ItemDetailView(ResponsesFaceView):
+class ItemDetailView(ResponsesAPIView):
     """One item of a conversation."""
 
     def get(self, request: Request, conversation_id: str, item_id: str) -> Response:

@@ -28,14 +28,14 @@ from chatcore.contrib.compat.responses import (
     storage,
     turn_streams,
 )
-from chatcore.contrib.compat.responses.face_view import ResponsesFaceView
+from chatcore.contrib.compat.responses.api_view import ResponsesAPIView
 from chatcore.contrib.compat.responses.request import ResponseRequest
 from chatcore.contrib.compat.responses.stateless import UnstoredResponse
 from chatcore.models import Turn
 from chatcore.turns import capacity
 
 
-class ResponsesView(ResponsesFaceView):
+class ResponsesView(ResponsesAPIView):
     """Responses."""
 
     def post(self, request: Request) -> HttpResponseBase:
@@ -69,7 +69,7 @@ class ResponsesView(ResponsesFaceView):
             raise
 
 
-class ResponseDetailView(ResponsesFaceView):
+class ResponseDetailView(ResponsesAPIView):
     """One stored response."""
 
     def get(self, request: Request, response_id: str) -> HttpResponseBase:
@@ -90,7 +90,7 @@ class ResponseDetailView(ResponsesFaceView):
         return Response({"id": response_id, "object": "response", "deleted": True})
 
 
-class CancelView(ResponsesFaceView):
+class CancelView(ResponsesAPIView):
     """Stopping a response in the background."""
 
     def post(self, request: Request, response_id: str) -> Response:
@@ -107,7 +107,7 @@ class CancelView(ResponsesFaceView):
         return Response(resource.load_resource(record), headers=resource.load_headers(record))
 
 
-class InputItemsView(ResponsesFaceView):
+class InputItemsView(ResponsesAPIView):
     """The input of a response."""
 
     def get(self, request: Request, response_id: str) -> Response:
@@ -117,7 +117,7 @@ class InputItemsView(ResponsesFaceView):
         return Response(page, headers=resource.load_headers(record))
 
 
-class InputTokensView(ResponsesFaceView):
+class InputTokensView(ResponsesAPIView):
     """Counting the tokens of an input."""
 
     def post(self, request: Request) -> Response:
@@ -129,7 +129,7 @@ class InputTokensView(ResponsesFaceView):
         return Response({"object": "response.input_tokens", "input_tokens": count})
 
 
-class CompactView(ResponsesFaceView):
+class CompactView(ResponsesAPIView):
     """Compacting a conversation."""
 
     def post(self, request: Request) -> Response:

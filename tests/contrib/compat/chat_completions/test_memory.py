@@ -320,7 +320,7 @@ def converse(client: OpenAI, scripted: ScriptedModel, *, turns: int, words: int)
 
 
 @pytest.mark.slow
-def test_a_long_conversation_is_compacted_behind_the_face(
+def test_a_long_conversation_is_compacted_behind_the_api(
     client: OpenAI, scripted: ScriptedModel
 ) -> None:
     converse(client, scripted, turns=40, words=200)

@@ -163,7 +163,7 @@ def test_a_result_that_was_cut_when_it_was_stored_is_still_known(
     assert len(load_messages()) == 6
 
 
-def test_calls_of_built_in_tools_stay_behind_the_face(
+def test_calls_of_built_in_tools_stay_behind_the_api(
     live: Live, user: User, session: Session, scripted: ScriptedModel
 ) -> None:
     client = create_client(live.url, user, default_headers={"X-Session-Id": str(session.pk)})

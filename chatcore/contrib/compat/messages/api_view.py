@@ -8,11 +8,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.base.rest import turn_rate
-from chatcore.contrib.compat.chat_completions.views import OpenAIFaceView
+from chatcore.contrib.compat.chat_completions.views import CompatibleAPIView
 from chatcore.contrib.compat.messages import errors
 
 
-class MessagesFaceView(OpenAIFaceView):
+class MessagesAPIView(CompatibleAPIView):
     """A view with errors and headers in Anthropic's form."""
 
     def format_error(self, problem: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:

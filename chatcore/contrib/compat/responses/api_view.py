@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from chatcore.contrib.compat.chat_completions.views import OpenAIFaceView
+from chatcore.contrib.compat.chat_completions.views import CompatibleAPIView
 from chatcore.contrib.compat.responses import errors
 
 
-class ResponsesFaceView(OpenAIFaceView):
+class ResponsesAPIView(CompatibleAPIView):
     """A view with errors in the form of this API."""
 
     def format_error(self, problem: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
