@@ -21,7 +21,7 @@ from compaction.sessions.records import name_session, note_act
 MAX_CALLS = 500  # that the tree shows
 KINDS = {
     "messages": "Summaries of messages",
-    "leaf": "Leaves of spans",
+    "leaf": "Segments of summaries",
     "merge": "Summaries of summaries",
     "rollup": "Shortening of the summary",
     "memory": "Folding of the memory",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from compaction.core.leaf import Leaf
+from compaction.core.segment import Segment
 from compaction.core.state import StructuredState
 from compaction.core.transcript import TranscriptEdit, TranscriptEntry
 
@@ -68,8 +68,8 @@ class Outcome:
     tokens_after: int = 0
     proposed_state: StructuredState | None = None
     """The structured state to store with the summary, if its writer proposes one."""
-    proposed_leaves: tuple[Leaf, ...] | None = None
-    """The leaves that the summary is composed of, new ones too; None if it is not composed."""
+    proposed_segments: tuple[Segment, ...] | None = None
+    """The segments that the summary is composed of, new ones too; None if it is not composed."""
 
     @property
     def is_applied(self) -> bool:

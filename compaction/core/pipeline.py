@@ -194,7 +194,7 @@ def _build_outcome(
         tokens_before=pass_context.measurement.tokens,
         tokens_after=pass_context.to_real_tokens(final_estimate),
         proposed_state=draft.proposed_state,
-        proposed_leaves=draft.proposed_leaves,
+        proposed_segments=draft.proposed_segments,
     )
 
 

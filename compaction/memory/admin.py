@@ -1,4 +1,4 @@
-"""The admin pages of the ledger, and of leaves: what was written of each span of messages."""
+"""The admin pages of the ledger, and of segments: what was written of each span of messages."""
 
 from django.contrib import admin
 
@@ -9,7 +9,7 @@ from compaction.memory.models import LedgerLine, SummaryLeaf
 
 @admin.register(SummaryLeaf)
 class SummaryLeafAdmin(UneditableAdmin):
-    """Leaves are written by runs, and deleted with a message that they were written from.
+    """Segments are written by runs, and deleted with a message that they were written from.
 
     Where one is deleted here, the summary that was composed of it stays as it is, word for word.
     """
@@ -34,8 +34,8 @@ class SummaryLeafAdmin(UneditableAdmin):
     )
 
     @admin.display(description="text")
-    def summary_text(self, leaf: SummaryLeaf) -> str:
-        return render_preformatted(leaf.text)
+    def summary_text(self, segment: SummaryLeaf) -> str:
+        return render_preformatted(segment.text)
 
 
 @admin.register(LedgerLine)

@@ -11,7 +11,7 @@ from chatcore.extension import Extension, Place
 class Memory(Extension):
     session_sections = (
         "compaction.memory.ledger.transfer.LedgerSection",
-        "compaction.memory.leaves.transfer.LeafSection",
+        "compaction.memory.segments.transfer.SegmentSection",
     )
 
     def build_page_parts(

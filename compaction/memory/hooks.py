@@ -3,12 +3,12 @@
 from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
-from compaction.core.leaf import Leaf
 from compaction.core.policy import Policy
+from compaction.core.segment import Segment
 from compaction.core.stages.base import SummaryTask
-from compaction.memory.leaves import store as leaf_store
-from compaction.memory.leaves.writer import LeafWriter
 from compaction.memory.ledger import history, recorder, reference, rule_store, rules, store
+from compaction.memory.segments import store as segment_store
+from compaction.memory.segments.writer import SegmentWriter
 from compaction.memory.verification import LedgerVerifier
 from compaction.models import CompactionRun
 from compaction.sessions.memory import SessionMemory, SpanWriter, SummaryVerifier
@@ -40,14 +40,14 @@ class Memory(SessionMemory):
         return store.has_lines(session_id)
 
     def forget_messages(self, session_id: UUID, seqs: Collection[int]) -> bool:
-        leaf_store.forget_leaves(session_id, seqs)
+        segment_store.forget_segments(session_id, seqs)
         return history.forget_messages(session_id, seqs)
 
     def withdraw_messages(self, session_id: UUID, seqs: Collection[int]) -> None:
         history.withdraw_messages(session_id, seqs)
 
     def copy_to_fork(self, session_id: UUID, *, target_id: UUID, last_seq: int) -> bool:
-        leaf_store.copy_leaves(session_id, target_id=target_id)
+        segment_store.copy_segments(session_id, target_id=target_id)
         if rule_store.are_left_out(session_id):
             rules.set_left_out(target_id, True)
         return history.copy_lines(session_id, target_id=target_id, last_seq=last_seq)
@@ -64,7 +64,7 @@ class Memory(SessionMemory):
         build_job: Callable[[SummaryTask], SummaryJob],
         apply_delta: Callable[[SummaryJob, SummaryResult], SummaryJob],
     ) -> SpanWriter:
-        return LeafWriter(
+        return SegmentWriter(
             session_id=client.run.session_id,
             policy=policy,
             client=client,
@@ -73,7 +73,7 @@ class Memory(SessionMemory):
             apply_delta=apply_delta,
         )
 
-    def store_leaves(
-        self, run: CompactionRun, summary: str, leaves: Sequence[Leaf], *, policy: Policy
+    def store_segments(
+        self, run: CompactionRun, summary: str, segments: Sequence[Segment], *, policy: Policy
     ) -> None:
-        leaf_store.store_leaves(run, summary, leaves, policy=policy)
+        segment_store.store_segments(run, summary, segments, policy=policy)

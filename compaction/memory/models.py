@@ -1,4 +1,4 @@
-"""The tables of memory: the ledger, standing rules, and the leaves of summaries."""
+"""The tables of memory: the ledger, standing rules, and the segments of summaries."""
 
 from django.conf import settings
 from django.db import models
@@ -115,7 +115,7 @@ class SentRules(models.Model):
 
 
 class SummaryLeaf(models.Model):
-    """What was written of one span of messages, once. See compaction/memory/core/leaves/."""
+    """What was written of one span of messages, once. See compaction/memory/core/segments/."""
 
     class Kind(models.TextChoices):
         SPAN = "span"
@@ -157,7 +157,7 @@ class SummaryLeaf(models.Model):
 
 
 class LeafComposition(models.Model):
-    """Which leaves a summary was composed of; the summary is known by the fingerprint of its text.
+    """Which segments a summary was composed of; a summary is known by the fingerprint of its text.
 
     A summary without such a row was not composed: a person edited it, or another policy wrote it.
     """
@@ -181,4 +181,4 @@ class LeafComposition(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{len(self.leaf_ids)} leaves up to message {self.last_seq}"
+        return f"{len(self.leaf_ids)} segments up to message {self.last_seq}"

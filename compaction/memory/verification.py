@@ -6,11 +6,11 @@ from functools import cached_property
 from typing import Any
 
 from compaction.core.estimate import estimate_summary
-from compaction.core.leaf import NumberedLine
 from compaction.core.policy import Policy
+from compaction.core.segment import NumberedLine
 from compaction.core.stages.base import SummaryFailed
-from compaction.memory.core.leaves.composition import shorten_by_rank
 from compaction.memory.core.ledger.lines import LedgerLine
+from compaction.memory.core.segments.composition import shorten_by_rank
 from compaction.memory.core.verify.completion import add_missing_lines
 from compaction.memory.core.verify.extract import write_extract
 from compaction.memory.core.verify.repair import verify_summary

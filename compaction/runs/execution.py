@@ -16,7 +16,7 @@ from compaction.core.stages.base import Summarize, SummaryFailed
 from compaction.core.transcript import Transcript
 from compaction.models import CompactionRun
 from compaction.runs import leases, lifecycle, repetition, replacement
-from compaction.runs.memory_fold import MemoryFold, store_fold
+from compaction.runs.memory_update import MemoryUpdate, store_memory_update
 from compaction.runs.progress import RunProgress
 from compaction.runs.telemetry import trace_run
 from compaction.sessions import built_requests, request_size, session_context, transcripts
@@ -218,8 +218,8 @@ def _fold_memory(run: CompactionRun, context: SessionContext, tokens: int) -> No
     except SummaryFailed as failure:
         reason = f"The memory was not folded: {failure.reason}"
         raise JobFailed(reason, context, tokens, is_final=failure.is_final) from None
-    fold = MemoryFold(old_state, new_state)
-    _store_end(run, partial(store_fold, run, context, fold, tokens=tokens))
+    update = MemoryUpdate(old_state, new_state)
+    _store_end(run, partial(store_memory_update, run, context, update, tokens=tokens))
 
 
 def _install_outcome(

@@ -165,9 +165,9 @@ def _install_and_close(
     )
     if next_state != previous_state:
         summary_state.store_structured_state(run.session_id, next_state)
-    if outcome.summary and outcome.proposed_leaves:
-        get_memory().store_leaves(
-            run, outcome.summary, outcome.proposed_leaves, policy=context.policy
+    if outcome.summary and outcome.proposed_segments:
+        get_memory().store_segments(
+            run, outcome.summary, outcome.proposed_segments, policy=context.policy
         )
 
 

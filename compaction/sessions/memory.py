@@ -7,8 +7,8 @@ from uuid import UUID
 
 from django.utils.module_loading import import_string
 
-from compaction.core.leaf import Leaf, NumberedLine
 from compaction.core.policy import Policy
+from compaction.core.segment import NumberedLine, Segment
 from compaction.core.stages.base import SummaryFailed, SummaryTask
 from compaction.policies import MEMORY_APP, has_memory
 
@@ -47,15 +47,15 @@ class SummaryVerifier:
 class SpanWriter(Protocol):
     """Summarizes spans of messages once, and composes the summary of all of them."""
 
-    def extend_leaves(
+    def extend_segments(
         self,
         task: SummaryTask,
         lines: Sequence[NumberedLine],
         *,
         announce_start: Callable[[], None],
-    ) -> tuple[Leaf, ...]: ...
+    ) -> tuple[Segment, ...]: ...
 
-    def compose(self, task: SummaryTask, leaves: Sequence[Leaf]) -> str: ...
+    def compose(self, task: SummaryTask, segments: Sequence[Segment]) -> str: ...
 
 
 class SessionMemory:
@@ -116,10 +116,10 @@ class SessionMemory:
         """Return what writes summaries of frozen spans; without one, no policy has them."""
         raise NotImplementedError
 
-    def store_leaves(
-        self, run: "CompactionRun", summary: str, leaves: Sequence[Leaf], *, policy: Policy
+    def store_segments(
+        self, run: "CompactionRun", summary: str, segments: Sequence[Segment], *, policy: Policy
     ) -> None:
-        """Store the leaves that an installed summary is composed of."""
+        """Store the segments that an installed summary is composed of."""
 
 
 @cache

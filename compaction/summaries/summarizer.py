@@ -8,8 +8,8 @@ from functools import partial
 from typing import Protocol
 
 from compaction.core.estimate import estimate_summary
-from compaction.core.leaf import Leaf, NumberedLine
 from compaction.core.policy import Policy
+from compaction.core.segment import NumberedLine, Segment
 from compaction.core.stages.base import SummaryFailed, SummaryOutcome, SummaryTask
 from compaction.core.stages.summarize import find_objection
 from compaction.core.state import SECTIONS, StructuredState, merge_delta, number_sections
@@ -172,7 +172,7 @@ class Summarizer:
         return self._summarize_in_sequence(job, previous_summary, pending_lines)
 
     def _summarize_spans(self, task: SummaryTask, lines: Sequence[NumberedLine]) -> SummaryOutcome:
-        """Summarize only what no leaf covers, and compose the summary of all leaves."""
+        """Summarize only what no segment covers, and compose the summary of all segments."""
         writer = get_memory().build_span_writer(
             self.client,
             self.policy,
@@ -180,16 +180,16 @@ class Summarizer:
             build_job=self._build_job,
             apply_delta=self._apply_delta,
         )
-        leaves = writer.extend_leaves(
+        segments = writer.extend_segments(
             task, lines, announce_start=partial(self._announce_task, task)
         )
-        if not leaves:
+        if not segments:
             first_seq, last_seq = task.entries[0].seq, task.entries[-1].seq
-            leaves = (Leaf(first_seq=first_seq, last_seq=last_seq, text=NO_CONTENT_SUMMARY),)
+            segments = (Segment(first_seq=first_seq, last_seq=last_seq, text=NO_CONTENT_SUMMARY),)
         return SummaryOutcome(
-            text=writer.compose(task, leaves),
+            text=writer.compose(task, segments),
             proposed_state=self._fold_memory(),
-            proposed_leaves=leaves,
+            proposed_segments=segments,
             extract_reason=self.client.verifier.extract_reason,
         )
 

@@ -11,9 +11,9 @@ from typing import Protocol
 from compaction.core.budget import Budget
 from compaction.core.counting import TokenCounter, build_counter
 from compaction.core.estimate import Measurement, estimate_transcript
-from compaction.core.leaf import Leaf
 from compaction.core.policy import Policy
 from compaction.core.protection import PassLimits, Protection
+from compaction.core.segment import Segment
 from compaction.core.state import StructuredState
 from compaction.core.transcript import (
     Transcript,
@@ -57,13 +57,13 @@ class SummaryTask:
 class SummaryOutcome:
     """The text of a summary, and what its writer proposes to store with it.
 
-    That is the structured state, and the leaves that the text is composed of; None for a text that
-    is not composed.
+    That is the structured state, and the segments that the text is composed of; None for a text
+    that is not composed.
     """
 
     text: str
     proposed_state: StructuredState | None = None
-    proposed_leaves: tuple[Leaf, ...] | None = None
+    proposed_segments: tuple[Segment, ...] | None = None
     extract_reason: str = ""
     """Why the text consists of the messages' own sentences; empty if a model wrote it."""
 
@@ -139,7 +139,7 @@ class ContextDraft:
     left_out_seqs: tuple[int, ...] = ()
     """The messages that nothing replaces."""
     proposed_state: StructuredState | None = None
-    proposed_leaves: tuple[Leaf, ...] | None = None
+    proposed_segments: tuple[Segment, ...] | None = None
     extract_reason: str = ""
 
     @property

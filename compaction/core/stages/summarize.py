@@ -101,7 +101,7 @@ def _add_summary(draft: ContextDraft, pass_context: PassContext) -> ContextDraft
         draft,
         transcript=next_transcript,
         proposed_state=summary.proposed_state,
-        proposed_leaves=summary.proposed_leaves,
+        proposed_segments=summary.proposed_segments,
         extract_reason=summary.extract_reason,
     )
 
@@ -138,7 +138,7 @@ def _replace_with_summary(
         transcript=next_transcript,
         compacted_seqs=(*draft.compacted_seqs, *old_seqs),
         proposed_state=summary.proposed_state,
-        proposed_leaves=summary.proposed_leaves,
+        proposed_segments=summary.proposed_segments,
         extract_reason=summary.extract_reason,
     )
 

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def talk(session: Session, scripted: ScriptedModel) -> Session:
-    """Return a session under `chatcore` with two leaves."""
+    """Return a session under `chatcore` with two segments."""
     scripted.default = keep_most
     use_policy(session, "chatcore")
     for _ in range(2):
@@ -120,14 +120,14 @@ def test_a_span_that_was_summarized_is_not_sent_again_after_a_rewind(
     assert len(list_spans(talk)) == 2
 
 
-def test_after_a_reset_all_leaves_serve_again(talk: Session, scripted: ScriptedModel) -> None:
+def test_after_a_reset_all_segments_serve_again(talk: Session, scripted: ScriptedModel) -> None:
     before = read_summary(talk)
     revisions.reset_context(talk.pk)
     assert compact(talk).provider_calls == 0
     assert read_summary(talk) == before
 
 
-def test_other_instructions_write_a_leaf_anew_from_its_messages(
+def test_other_instructions_write_a_segment_anew_from_its_messages(
     talk: Session, scripted: ScriptedModel
 ) -> None:
     engine.rewind_run(CompactionRun.objects.latest("created_at"))
@@ -136,7 +136,7 @@ def test_other_instructions_write_a_leaf_anew_from_its_messages(
     assert len(list_spans(talk)) == 3
 
 
-def test_deleting_a_message_deletes_its_leaf_and_spares_the_others(
+def test_deleting_a_message_deletes_its_segment_and_spares_the_others(
     talk: Session, scripted: ScriptedModel
 ) -> None:
     first_span, second_span = list_spans(talk)
@@ -174,7 +174,7 @@ def test_an_edited_message_has_its_span_summarized_anew(
     assert first_span in list_spans(talk)  # for when the earlier version is brought back
 
 
-def test_a_fork_has_the_leaves_of_its_messages(talk: Session, scripted: ScriptedModel) -> None:
+def test_a_fork_has_the_segments_of_its_messages(talk: Session, scripted: ScriptedModel) -> None:
     first_span, second_span = list_spans(talk)
     fork = forks.fork_session(talk.messages.get(seq=second_span[0] + 1))
     assert list_spans(fork) == [first_span]
@@ -199,7 +199,7 @@ def test_what_a_person_wrote_stands_first_word_for_word(
     stored_text = reply.json()["compacted_summary"]
     assert read_summary(talk).startswith(f"{stored_text}\n\nMessages {boundary}–")
     assert "Ada" not in read_prompt(scripted, -1)
-    # Going back to before the edit brings the leaves back that it replaced.
+    # Going back to before the edit brings the segments back that it replaced.
     revisions.rewind_context(talk.pk, to_version=2)
     compact(talk)
     assert read_summary(talk).startswith("Messages 1–")
@@ -219,7 +219,7 @@ def test_a_summary_that_another_policy_wrote_stands_as_it_is(
     assert "summary of what came before" not in read_prompt(scripted, 1)
 
 
-def test_an_imported_session_has_the_leaves_of_its_summary(
+def test_an_imported_session_has_the_segments_of_its_summary(
     talk: Session, scripted: ScriptedModel
 ) -> None:
     copy = import_session(talk.owner, json.loads(json.dumps(export_session(talk))))
@@ -232,11 +232,11 @@ def test_an_imported_session_has_the_leaves_of_its_summary(
     assert read_summary(copy).startswith(read_summary(talk).split("\n\n")[0])
     revisions.reset_context(copy.pk)
     copy.refresh_from_db()
-    assert compact(copy).provider_calls <= 1, "spans with a leaf are not sent again"
+    assert compact(copy).provider_calls <= 1, "spans with a segment are not sent again"
     assert_sound(copy)
 
 
-def test_a_session_without_leaves_goes_on_from_its_summary(
+def test_a_session_without_segments_goes_on_from_its_summary(
     talk: Session, scripted: ScriptedModel
 ) -> None:
     copy = import_session(talk.owner, export_session(talk) | {"leaves": []})
@@ -258,7 +258,7 @@ def test_a_session_without_leaves_goes_on_from_its_summary(
         ({"fingerprint": "f" * 65}, "leaves[1].fingerprint"),
     ],
 )
-def test_a_leaf_that_is_none_is_refused_by_its_field(
+def test_a_segment_that_is_none_is_refused_by_its_field(
     talk: Session, scripted: ScriptedModel, fault: dict[str, Any], field: str
 ) -> None:
     export = export_session(talk)
@@ -278,7 +278,7 @@ def test_a_preview_stores_and_calls_nothing(talk: Session, scripted: ScriptedMod
     assert len(list_summary_calls(scripted)) == 2
 
 
-def test_a_span_that_exceeds_the_window_becomes_several_leaves(
+def test_a_span_that_exceeds_the_window_becomes_several_segments(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.default = keep_most
@@ -293,7 +293,7 @@ def test_a_span_that_exceeds_the_window_becomes_several_leaves(
     assert read_summary(session).count("Messages ") == len(spans)
 
 
-def test_a_stale_outcome_stores_no_leaf(session: Session, scripted: ScriptedModel) -> None:
+def test_a_stale_outcome_stores_no_segment(session: Session, scripted: ScriptedModel) -> None:
     def change_context(_: dict[str, Any]) -> Reply:
         revisions.install_revision(
             session.pk,
@@ -312,7 +312,7 @@ def test_a_stale_outcome_stores_no_leaf(session: Session, scripted: ScriptedMode
     assert (SummaryLeaf.objects.count(), LeafComposition.objects.count()) == (0, 0)
 
 
-def test_leaves_are_deleted_with_their_session(talk: Session, api: APIClient) -> None:
+def test_segments_are_deleted_with_their_session(talk: Session, api: APIClient) -> None:
     assert SummaryLeaf.objects.exists()
     assert api.delete(f"/api/v1/sessions/{talk.pk}").status_code == 204
     assert (SummaryLeaf.objects.count(), LeafComposition.objects.count()) == (0, 0)
@@ -363,17 +363,19 @@ def test_messages_without_anything_to_summarize_need_no_call(
     assert not list_summary_calls(scripted)
 
 
-def test_the_administration_shows_leaves_and_changes_none(talk: Session, client: Client) -> None:
+def test_the_administration_shows_segments_and_changes_none(talk: Session, client: Client) -> None:
     client.force_login(User.objects.create_superuser("operator"))
-    leaf = SummaryLeaf.objects.earliest("pk")
-    page = client.get(reverse("admin:memory_summaryleaf_change", args=[leaf.pk]))
-    assert leaf.text[:40] in page.content.decode()
+    segment = SummaryLeaf.objects.earliest("pk")
+    page = client.get(reverse("admin:memory_summaryleaf_change", args=[segment.pk]))
+    assert segment.text[:40] in page.content.decode()
     assert "<textarea" not in page.content.decode()
     assert client.get(reverse("admin:memory_summaryleaf_changelist")).status_code == 200
     assert client.get(reverse("admin:memory_summaryleaf_add")).status_code == 403
 
 
-def test_a_summary_that_lost_a_leaf_stays_as_it_is(talk: Session, scripted: ScriptedModel) -> None:
+def test_a_summary_that_lost_a_segment_stays_as_it_is(
+    talk: Session, scripted: ScriptedModel
+) -> None:
     before = read_summary(talk)
     SummaryLeaf.objects.earliest("pk").delete()
     add_facts(talk)

@@ -1,6 +1,6 @@
 """Rank sentences by rules: decisions, exact values, rare words, what is new and what is spoken of.
 
-The rank of a sentence depends on nothing but the texts, so the same leaves compose the same text.
+The rank of a sentence depends on nothing but the texts, so the same segments compose the same text.
 Words come in sets, whose order differs between processes: `fsum` gives the same sum in any order.
 """
 

@@ -1,4 +1,4 @@
-"""Divide a leaf into sentences that can be left out one by one, and put those that stay together.
+"""Divide a segment into sentences that can be left out one by one, and join those that stay.
 
 Where a sentence ends is what the checks of summaries say, too. In addition, each one knows its line
 and the heading that it stands under.
@@ -13,8 +13,8 @@ PART_CHARS = 400  # a longer sentence is divided between words
 
 
 @dataclass(frozen=True, slots=True)
-class LeafSentence:
-    """A sentence of a leaf, word for word, or a part of a very long one.
+class SegmentSentence:
+    """A sentence of a segment, word for word, or a part of a very long one.
 
     `heading` is the line that it stands under. `gap` stands before it: a line break, a space, or
     nothing, as in Chinese. The mark of a list belongs to the sentence that it begins.
@@ -25,9 +25,9 @@ class LeafSentence:
     gap: str = " "
 
 
-def split_leaf(text: str) -> list[LeafSentence]:
-    """Return the sentences of a leaf in order. A heading without sentences is left out."""
-    sentences: list[LeafSentence] = []
+def split_segment(text: str) -> list[SegmentSentence]:
+    """Return the sentences of a segment in order. A heading without sentences is left out."""
+    sentences: list[SegmentSentence] = []
     heading = ""
     end = 0
     for sentence in split_sentences(text):
@@ -41,13 +41,13 @@ def split_leaf(text: str) -> list[LeafSentence]:
         is_spaced = text[sentence.start : sentence.end][:1].isspace()
         first_gap = "\n" if begins_line else " " * is_spaced
         sentences += [
-            LeafSentence(part, heading, " " if index else first_gap)
+            SegmentSentence(part, heading, " " if index else first_gap)
             for index, part in enumerate(_split_long(f"{mark}{sentence.text}"))
         ]
     return sentences
 
 
-def join_sentences(sentences: Sequence[LeafSentence]) -> str:
+def join_sentences(sentences: Sequence[SegmentSentence]) -> str:
     """Return the text of sentences, each on its line and under its heading.
 
     An empty line ends what stands under a heading, where no other heading follows.

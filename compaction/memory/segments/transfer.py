@@ -1,4 +1,4 @@
-"""Carry the leaves of a session's summary to another session, as an export holds them.
+"""Carry the segments of a session's summary to another session, as an export holds them.
 
 Without them an imported summary would be one text, which no later run can compose anew.
 """
@@ -15,14 +15,14 @@ from compaction.memory.models import LeafComposition, SummaryLeaf
 from compaction.sessions.facts import load_session_facts
 from compaction.sessions.fingerprint import compute_fingerprint
 
-MAX_LEAVES = 1_000
-MAX_LEAF_CHARS = 200_000
+MAX_SEGMENTS = 1_000
+MAX_SEGMENT_CHARS = 200_000
 _COLUMNS = ("kind", "first_seq", "last_seq", "text", "tokens", "fingerprint")
 _FINGERPRINT_CHARS = 64
 
 
-class LeafSection(SessionSection):
-    """The leaves that the summary in force is composed of, in its order."""
+class SegmentSection(SessionSection):
+    """The segments that the summary in force is composed of, in its order."""
 
     name = "leaves"
 
@@ -33,13 +33,13 @@ class LeafSection(SessionSection):
         rows = SummaryLeaf.objects.filter(session=session).in_bulk(composition.leaf_ids)
         if len(rows) < len(composition.leaf_ids):
             return []
-        leaves = [rows[leaf_id] for leaf_id in composition.leaf_ids]
-        return [{name: getattr(leaf, name) for name in _COLUMNS} for leaf in leaves]
+        segments = [rows[segment_id] for segment_id in composition.leaf_ids]
+        return [{name: getattr(segment, name) for name in _COLUMNS} for segment in segments]
 
     def import_items(self, session: Session, items: Sequence[Any]) -> None:
-        if len(items) > MAX_LEAVES:
-            raise ValidationError({"": f"There are more than {MAX_LEAVES} leaves."})
-        rows = [_parse_leaf(leaf, f"[{index}]") for index, leaf in enumerate(items)]
+        if len(items) > MAX_SEGMENTS:
+            raise ValidationError({"": f"There are more than {MAX_SEGMENTS} segments."})
+        rows = [_parse_segment(segment, f"[{index}]") for index, segment in enumerate(items)]
         facts = load_session_facts(session.pk)
         if not rows or facts is None or not facts.summary:
             return
@@ -62,17 +62,17 @@ def _find_composition(session_id: UUID) -> LeafComposition | None:
     return LeafComposition.objects.filter(session=session_id, fingerprint=fingerprint).first()
 
 
-def _parse_leaf(leaf: Any, path: str) -> SummaryLeaf:
-    if not isinstance(leaf, Mapping):
+def _parse_segment(segment: Any, path: str) -> SummaryLeaf:
+    if not isinstance(segment, Mapping):
         raise ValidationError({path: "It must be an object."})
-    values: dict[str, Any] = {name: leaf.get(name) for name in _COLUMNS}
+    values: dict[str, Any] = {name: segment.get(name) for name in _COLUMNS}
     first_seq, last_seq = values["first_seq"], values["last_seq"]
     is_ordered = _is_number(first_seq) and _is_number(last_seq) and first_seq <= last_seq
     checks = {
         "kind": values["kind"] in SummaryLeaf.Kind.values,
         "first_seq": _is_number(first_seq),
         "last_seq": is_ordered,
-        "text": _is_text(values["text"], MAX_LEAF_CHARS),
+        "text": _is_text(values["text"], MAX_SEGMENT_CHARS),
         "tokens": _is_number(values["tokens"]),
         "fingerprint": _is_text(values["fingerprint"], _FINGERPRINT_CHARS),
     }

@@ -1,17 +1,17 @@
-"""Divide messages into the spans that are summarized, and find the leaves that exist of them."""
+"""Divide messages into the spans that are summarized, and find the segments that exist of them."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from compaction.core.leaf import Leaf, NumberedLine
+from compaction.core.segment import NumberedLine, Segment
 
 SEPARATOR_CHARS = 2  # between two messages in the text of a call
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Messages that one leaf is written from."""
+    """Messages that one segment is written from."""
 
     lines: tuple[NumberedLine, ...]
 
@@ -36,29 +36,30 @@ class Span:
         return sum(len(line.text) for line in self.lines)
 
 
-def plan_leaves(
+def plan_segments(
     lines: Sequence[NumberedLine],
-    leaves: Iterable[Leaf],
+    segments: Iterable[Segment],
     *,
     compute_fingerprint: Callable[[Span], str],
     room: int,
-) -> list[Span | Leaf]:
-    """Return what covers all lines, in order: leaves that exist, and spans to summarize.
+) -> list[Span | Segment]:
+    """Return what covers all lines, in order: segments that exist, and spans to summarize.
 
-    A leaf serves again if its span would have the same fingerprint now, for example after a rewind.
+    A segment serves again if its span would have the same fingerprint now, for example after a
+    rewind.
     A span has at most `room` characters, if it has more than one message.
     """
-    plan: list[Span | Leaf] = []
+    plan: list[Span | Segment] = []
     seqs = [line.seq for line in lines]
     position = 0
-    for leaf in sorted(leaves, key=lambda leaf: (leaf.first_seq, -leaf.last_seq)):
-        start, end = bisect_left(seqs, leaf.first_seq), bisect_right(seqs, leaf.last_seq)
+    for segment in sorted(segments, key=lambda segment: (segment.first_seq, -segment.last_seq)):
+        start, end = bisect_left(seqs, segment.first_seq), bisect_right(seqs, segment.last_seq)
         if not position <= start < end:
             continue
         span = Span(tuple(lines[start:end]))
-        if compute_fingerprint(span) == leaf.fingerprint:
+        if compute_fingerprint(span) == segment.fingerprint:
             plan += divide_lines(lines[position:start], room)
-            plan.append(leaf)
+            plan.append(segment)
             position = end
     plan += divide_lines(lines[position:], room)
     return plan

@@ -1,9 +1,9 @@
-"""A leaf: what was written of one span of messages, once and from the messages themselves."""
+"""A segment: what was written of one span of messages, once and from the messages themselves."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-LeafKind = Literal["span", "text", "digest"]
+SegmentKind = Literal["span", "text", "digest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,18 +15,18 @@ class NumberedLine:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Leaf:
+class Segment:
     """The summary of the messages `first_seq` to `last_seq`.
 
     A `span` was summarized from its messages. A `text` was not written here: a person edited the
     summary, or it came with an import or from another policy; it stands word for word. A `digest`
-    holds the most important sentences of several leaves, which are too old to stand alone.
+    holds the most important sentences of several segments, which are too old to stand alone.
     """
 
     first_seq: int
     last_seq: int
     text: str
-    kind: LeafKind = "span"
+    kind: SegmentKind = "span"
     fingerprint: str = ""
     """Of what a span was written from; empty for the other kinds."""
     id: int | None = None

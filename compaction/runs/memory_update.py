@@ -19,7 +19,7 @@ CHANGED_REASON = "The memory changed while it was folded."
 
 
 @dataclass
-class MemoryFold:
+class MemoryUpdate:
     """What a summarizer made of a memory. It is applied to the memory as it is by then."""
 
     old_state: StructuredState
@@ -42,16 +42,16 @@ class MemoryFold:
         )
 
 
-def store_fold(
-    run: CompactionRun, context: SessionContext, fold: MemoryFold, *, tokens: int
+def store_memory_update(
+    run: CompactionRun, context: SessionContext, update: MemoryUpdate, *, tokens: int
 ) -> None:
     """Store a folded memory, and end the run: it is applied, and can be undone like any other.
 
     Skips the run if somebody has changed the entries meanwhile. Raises RunLeaseLost.
     """
     with transaction.atomic():
-        next_state = summary_state.change_structured_state(run.session_id, fold.apply)
-        if not fold.is_current:
+        next_state = summary_state.change_structured_state(run.session_id, update.apply)
+        if not update.is_current:
             lifecycle.skip_run(run, CHANGED_REASON, tokens=tokens)
             return
         facts = load_session_facts(run.session_id)
@@ -66,7 +66,7 @@ def store_fold(
             version_after=facts.version,
             summary_before=context.facts.summary,
             summary_after=facts.summary,
-            state_after=summary_state.build_state_record(next_state, fold.previous_state),
+            state_after=summary_state.build_state_record(next_state, update.previous_state),
             tokens_before=tokens,
             tokens_after=tokens,
         )

@@ -1,11 +1,11 @@
-"""Compose the summary that the model sees of its leaves: whole, or by rank where room is short.
+"""Compose the summary that the model sees of its segments: whole, or by rank where room is short.
 
-Nothing is worded anew. A leaf stands whole or loses sentences, and what remains keeps its order:
+Nothing is worded anew. A segment stands whole or loses sentences, and what remains keeps its order:
 
-1. Each leaf has one sentence at least, under the numbers of its messages: the outline. Where even
-   that is too long, the oldest leaves that follow each other share a heading.
-2. The newest leaf stands whole, and so do those that the newest messages touch, because both speak
-   of the same; all of them in half of the room.
+1. Each segment has one sentence at least, under the numbers of its messages: the outline. Where
+   even that is too long, the oldest segments that follow each other share a heading.
+2. The newest segment stands whole, and so do those that the newest messages touch, because both
+   speak of the same; all of them in half of the room.
 3. The rest of the room goes to the sentences of the highest rank.
 """
 
@@ -13,19 +13,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
-from compaction.core.leaf import Leaf
-from compaction.memory.core.leaves.ranking import Ranking, rank_sentences
-from compaction.memory.core.leaves.sentences import LeafSentence, join_sentences, split_leaf
+from compaction.core.segment import Segment
+from compaction.memory.core.segments.ranking import Ranking, rank_sentences
+from compaction.memory.core.segments.sentences import SegmentSentence, join_sentences, split_segment
 
 CountTokens = Callable[[str], int]
 
 OUTLINE_TOKENS = 32  # of a heading with one sentence
 OUTLINE_SHARE = 2  # the outline may take half of the room
-WHOLE_SHARE = 2  # leaves that stand whole may take half of it
-TOUCH_RATIO = 0.3  # of what the newest messages speak of, in a leaf that they touch
+WHOLE_SHARE = 2  # segments that stand whole may take half of it
+TOUCH_RATIO = 0.3  # of what the newest messages speak of, in a segment that they touch
 HEADING_TOKENS = 10  # of the numbers of messages
-TOUCH_SHARE = 4  # of the headings, a quarter at most is for leaves that they touch
-MAX_LEAVES = 200  # more of them are folded, so that composing does not grow with the history
+TOUCH_SHARE = 4  # of the headings, a quarter at most is for segments that they touch
+MAX_SEGMENTS = 200  # more of them are joined, so that composing does not grow with the history
 MAX_ATTEMPTS = 4
 
 
@@ -39,7 +39,7 @@ class _Section:
 
     first_seq: int
     last_seq: int
-    sentences: list[LeafSentence]
+    sentences: list[SegmentSentence]
     ranks: list[float]
     costs: list[int]
     heading_costs: dict[str, int]
@@ -110,94 +110,96 @@ def build_heading(first_seq: int, last_seq: int, *, is_whole: bool = True) -> st
 
 
 def compose_summary(
-    leaves: Sequence[Leaf],
+    segments: Sequence[Segment],
     *,
     room: int,
     limit: int,
     count_tokens: CountTokens,
     newest_text: str = "",
 ) -> str:
-    """Return the summary that leaves make together, the oldest first.
+    """Return the summary that segments make together, the oldest first.
 
     It takes at most `room` tokens. A text that a person wrote stands first and whole if it fits
-    into the room alone; then the leaves have half of the room at least, but all together never
+    into the room alone; then the segments have half of the room at least, but all together never
     takes more than `limit` tokens. `newest_text` is what the newest messages say.
     """
-    text_leaf = leaves[0] if leaves and leaves[0].kind == "text" else None
-    span_leaves = leaves[1:] if text_leaf else leaves
+    text_segment = segments[0] if segments and segments[0].kind == "text" else None
+    span_segments = segments[1:] if text_segment else segments
     text = ""
-    leaf_room = min(room, limit)
-    if text_leaf:
-        text = shorten_by_rank(text_leaf.text, leaf_room, count_tokens, newest_text)
+    segment_room = min(room, limit)
+    if text_segment:
+        text = shorten_by_rank(text_segment.text, segment_room, count_tokens, newest_text)
         text_tokens = count_tokens(text) + 1
-        leaf_room = min(max(room - text_tokens, room // 2), limit - text_tokens)
-    if not span_leaves or leaf_room <= 0:
+        segment_room = min(max(room - text_tokens, room // 2), limit - text_tokens)
+    if not span_segments or segment_room <= 0:
         return text
-    leaf_text = _compose_leaves(span_leaves, leaf_room, count_tokens, newest_text)
-    return "\n\n".join(part for part in (text, leaf_text) if part)
+    segment_text = _compose_segments(span_segments, segment_room, count_tokens, newest_text)
+    return "\n\n".join(part for part in (text, segment_text) if part)
 
 
-def fold_oldest_leaves(leaves: Sequence[Leaf], count_tokens: CountTokens) -> tuple[Leaf, ...]:
-    """Return the leaves; where there are too many, each two of the older half are one digest.
+def join_oldest_segments(
+    segments: Sequence[Segment], count_tokens: CountTokens
+) -> tuple[Segment, ...]:
+    """Return the segments; where there are too many, each two of the older half are one digest.
 
     A digest has the best sentences of the two, and the length of the longer one.
     """
-    if len(leaves) <= MAX_LEAVES:
-        return tuple(leaves)
-    start = 1 if leaves[0].kind == "text" else 0
-    end = start + (len(leaves) - start) // 2 // 2 * 2
+    if len(segments) <= MAX_SEGMENTS:
+        return tuple(segments)
+    start = 1 if segments[0].kind == "text" else 0
+    end = start + (len(segments) - start) // 2 // 2 * 2
     digests = [
         _build_digest(older, newer, count_tokens)
-        for older, newer in zip(leaves[start:end:2], leaves[start + 1 : end : 2], strict=True)
+        for older, newer in zip(segments[start:end:2], segments[start + 1 : end : 2], strict=True)
     ]
-    return (*leaves[:start], *digests, *leaves[end:])
+    return (*segments[:start], *digests, *segments[end:])
 
 
-def _build_digest(older: Leaf, newer: Leaf, count_tokens: CountTokens) -> Leaf:
+def _build_digest(older: Segment, newer: Segment, count_tokens: CountTokens) -> Segment:
     room = max(count_tokens(older.text), count_tokens(newer.text))
     text = shorten_by_rank(f"{older.text}\n{newer.text}", room, count_tokens)
-    return Leaf(first_seq=older.first_seq, last_seq=newer.last_seq, text=text, kind="digest")
+    return Segment(first_seq=older.first_seq, last_seq=newer.last_seq, text=text, kind="digest")
 
 
-def _compose_leaves(
-    leaves: Sequence[Leaf], room: int, count_tokens: CountTokens, newest_text: str
+def _compose_segments(
+    segments: Sequence[Segment], room: int, count_tokens: CountTokens, newest_text: str
 ) -> str:
     whole_text = "\n\n".join(
-        _put_under(build_heading(leaf.first_seq, leaf.last_seq), leaf.text.strip())
-        for leaf in leaves
+        _put_under(build_heading(segment.first_seq, segment.last_seq), segment.text.strip())
+        for segment in segments
     )
     if count_tokens(whole_text) <= room:
         return whole_text
-    sections = _join_oldest(_build_sections(leaves, count_tokens, newest_text), room)
+    sections = _join_oldest(_build_sections(segments, count_tokens, newest_text), room)
     return _fill_room(sections, room, count_tokens) or _cut_text(
-        leaves[-1].text.strip(), room, count_tokens
+        segments[-1].text.strip(), room, count_tokens
     )
 
 
 def _build_sections(
-    leaves: Sequence[Leaf], count_tokens: CountTokens, newest_text: str
+    segments: Sequence[Segment], count_tokens: CountTokens, newest_text: str
 ) -> list[_Section]:
-    ranking = Ranking((leaf.text for leaf in leaves), newest_text)
+    ranking = Ranking((segment.text for segment in segments), newest_text)
     return [
-        _build_section(leaf, ranking, count_tokens, recency=position / len(leaves))
-        for position, leaf in enumerate(leaves, start=1)
+        _build_section(segment, ranking, count_tokens, recency=position / len(segments))
+        for position, segment in enumerate(segments, start=1)
     ]
 
 
 def _build_section(
-    leaf: Leaf, ranking: Ranking, count_tokens: CountTokens, *, recency: float
+    segment: Segment, ranking: Ranking, count_tokens: CountTokens, *, recency: float
 ) -> _Section:
-    sentences = split_leaf(leaf.text)
+    sentences = split_segment(segment.text)
     texts = [sentence.text for sentence in sentences]
     headings = {sentence.heading for sentence in sentences}
     return _Section(
-        leaf.first_seq,
-        leaf.last_seq,
+        segment.first_seq,
+        segment.last_seq,
         sentences,
         ranks=rank_sentences(texts, ranking, recency=recency),
         costs=[count_tokens(text) + 1 for text in texts],
         heading_costs={heading: count_tokens(heading) + 1 for heading in headings} | {"": 0},
-        touch=ranking.measure_touch(leaf.text),
+        touch=ranking.measure_touch(segment.text),
     )
 
 
@@ -270,9 +272,9 @@ def shorten_by_rank(text: str, room: int, count_tokens: CountTokens, newest_text
     """Return a text, without the sentences of the lowest rank where it does not fit."""
     if count_tokens(text) <= room:
         return text
-    ranking = Ranking([sentence.text for sentence in split_leaf(text)], newest_text)
-    leaf = Leaf(first_seq=0, last_seq=0, text=text)
-    section = _build_section(leaf, ranking, count_tokens, recency=1)
+    ranking = Ranking([sentence.text for sentence in split_segment(text)], newest_text)
+    segment = Segment(first_seq=0, last_seq=0, text=text)
+    section = _build_section(segment, ranking, count_tokens, recency=1)
     target = room
     for _ in range(MAX_ATTEMPTS):
         _select_sentences([section], target)
