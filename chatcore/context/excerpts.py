@@ -69,17 +69,17 @@ def cut_excerpt(sentences: Sequence[str], words: QuestionWords, max_chars: int) 
     ratings = [words.rate(sentence) for sentence in sentences]
     best = first = last = ratings.index(max(ratings))
     chars = len(sentences[best])
-    has_room = True
-    while has_room:
-        has_room = False
+    has_space = True
+    while has_space:
+        has_space = False
         # What follows explains a word more often than what comes before it.
         if last + 1 < len(sentences) and chars + len(sentences[last + 1]) < max_chars:
             last += 1
             chars += len(sentences[last]) + 1
-            has_room = True
+            has_space = True
         if first > 0 and chars + len(sentences[first - 1]) < max_chars:
             first -= 1
             chars += len(sentences[first]) + 1
-            has_room = True
+            has_space = True
     text = " ".join(sentences[first : last + 1])[: 2 * max_chars]
     return Excerpt(text=text, best_sentence=sentences[best], rating=ratings[best])

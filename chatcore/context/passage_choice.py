@@ -47,12 +47,12 @@ def choose_passages(
         return []
     context = _RequestTexts(request)
     chosen_passages: dict[int, RecalledPassage] = {}
-    room = plan.tokens * CHARS_PER_TOKEN_ESTIMATE - len(ENVELOPE)
+    space = plan.tokens * CHARS_PER_TOKEN_ESTIMATE - len(ENVELOPE)
     for passage in _iterate_with_neighbors(session_id, passages, words, boundary_seq):
         chars = len(render_passage(passage)) + len(SEPARATOR)
-        if chars <= room and passage.seq not in chosen_passages and not context.covers(passage):
+        if chars <= space and passage.seq not in chosen_passages and not context.covers(passage):
             chosen_passages[passage.seq] = passage
-            room -= chars
+            space -= chars
     return [chosen_passages[seq] for seq in sorted(chosen_passages)]
 
 

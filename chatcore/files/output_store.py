@@ -76,7 +76,7 @@ def save_text(owner_id: Any, text: str) -> StoredObject:
     Raises StoreFull, StorageAway, and what a file system raises.
     """
     data = text.encode()
-    _require_room(owner_id, len(data))
+    _require_space(owner_id, len(data))
     give_back_connection()
     token = secrets.token_hex(16)
     return _save(f"{token}.txt", data)
@@ -257,7 +257,7 @@ def _name_outage() -> Iterator[None]:
         raise StorageAway from error
 
 
-def _require_room(owner_id: Any, size: int) -> None:
+def _require_space(owner_id: Any, size: int) -> None:
     """Raise StoreFull where a file of this size is too much.
 
     Two outputs at once may both find the last room, so a bound can be exceeded by a few outputs.

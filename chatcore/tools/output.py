@@ -28,7 +28,7 @@ PARTIAL_OUTPUT_NOTE = (
     " {tool} with message {seq} reads them.]"
 )
 
-NO_ROOM_NOTE = "\n\n[The whole output is not kept: there is no room for it.]"
+NO_SPACE_NOTE = "\n\n[The whole output is not kept: there is no room for it.]"
 NOT_STORED_NOTE = "\n\n[The whole output is not kept: it could not be stored.]"
 
 
@@ -57,7 +57,7 @@ class ToolOutput:
             text = _cut_to_max_bytes(self.full_text)
             stored_text = output_store.save_text(session.owner_id, text)
         except StoreFull:
-            return replace(self, refusal=NO_ROOM_NOTE)
+            return replace(self, refusal=NO_SPACE_NOTE)
         except StorageAway:
             return self
         except DatabaseError:
@@ -117,7 +117,7 @@ class ToolOutput:
         if self.full_text is None:
             yield self.message_fields["content"]
             return
-        for refusal in ("", NO_ROOM_NOTE, NOT_STORED_NOTE):
+        for refusal in ("", NO_SPACE_NOTE, NOT_STORED_NOTE):
             yield self._render_content(seq, refusal)
 
     def _render_content(self, seq: int, refusal: str) -> str:

@@ -61,12 +61,12 @@ class Budget:
     def reduce_for_recovery(self) -> "Budget":
         """Return the budget after an overflow: a lower threshold, and a tail that fits below it."""
         threshold = min(self.threshold, self.recovery_threshold)
-        summary_room = min(self.summary_tokens, threshold // 2)
+        summary_space = min(self.summary_tokens, threshold // 2)
         return replace(
             self,
             threshold=threshold,
             target=min(self.target, threshold),
-            protected_tokens=min(self.protected_tokens, threshold - summary_room),
+            protected_tokens=min(self.protected_tokens, threshold - summary_space),
         )
 
 
@@ -177,16 +177,16 @@ def _compute_tail_and_summary(policy: Policy, basis: int, threshold: int) -> tup
     In a small window a summary of full length would fill all that compaction frees, so it gets at
     most half of that. A tail that is not given in tokens may take what the summary leaves.
     """
-    summary_room = _compute_summary_room(policy, basis)
+    summary_space = _compute_summary_space(policy, basis)
     if policy.protect.kind == "token_ratio":
         protected_tokens = min(threshold, take_share(policy.protect.ratio, basis))
         free_tokens = threshold - protected_tokens
-        return protected_tokens, max(1, min(summary_room, free_tokens // 2))
-    summary_tokens = max(1, min(summary_room, threshold // 2))
+        return protected_tokens, max(1, min(summary_space, free_tokens // 2))
+    summary_tokens = max(1, min(summary_space, threshold // 2))
     return max(0, threshold - summary_tokens), summary_tokens
 
 
-def _compute_summary_room(policy: Policy, basis: int) -> int:
+def _compute_summary_space(policy: Policy, basis: int) -> int:
     """Return the most tokens that the policy gives a summary, whatever else needs room."""
     ratio = policy.summary.room_ratio
     share = 0 if ratio is None else take_share(ratio, basis)

@@ -121,7 +121,7 @@ def _list_split_candidates(
         return
     yield tail_start, exempt_seqs
     if limits.policy.protect.kind != "token_ratio":
-        target_start = context.find_start(context.compute_tail_room(limits.budget.target))
+        target_start = context.find_start(context.compute_tail_space(limits.budget.target))
         yield max(tail_start, target_start), exempt_seqs
     newest_cut = context.cuts[-1]
     yield newest_cut, exempt_seqs
@@ -182,12 +182,12 @@ class _BoundedContext:
         if knobs.kind == "per_role":
             # The newest of each role may be far apart. A tail that held them all would hold
             # everything between them too, so the room is what the target leaves.
-            return max(start, self.find_start(self.compute_tail_room(budget.target)))
-        room = self.compute_tail_room(self._max_tokens)
-        earliest = self.find_start(room)
+            return max(start, self.find_start(self.compute_tail_space(budget.target)))
+        space = self.compute_tail_space(self._max_tokens)
+        earliest = self.find_start(space)
         if earliest <= start or knobs.kind == "token_ratio":
             return max(start, earliest)
-        return self.find_start(room // 2)
+        return self.find_start(space // 2)
 
     def _find_share_of_small_talk(self) -> int:
         """Return where the policy's share of what is there begins.
@@ -229,7 +229,7 @@ class _BoundedContext:
         """Return the cut from which everything fits in so many real tokens, or the newest cut."""
         return find_start_within(self.entries, self.cuts, tokens, self.limits.token_ratio)
 
-    def compute_tail_room(self, max_tokens: int) -> int:
+    def compute_tail_space(self, max_tokens: int) -> int:
         """Return the real tokens for the tail of a context of at most `max_tokens`.
 
         That is what the overhead, the first messages, the question of an open turn and a summary
@@ -253,12 +253,12 @@ class _BoundedContext:
         indices = list(find_newest_indices(self.entries, self.limits.policy.protect))
         if not self.limits.is_over_threshold:
             return indices
-        room = self.compute_tail_room(self._max_tokens)
+        space = self.compute_tail_space(self._max_tokens)
         total = 0
         selection: list[int] = []
         for index in indices:
             total += self.entries[index].tokens
-            if selection and total * self.limits.token_ratio > room:
+            if selection and total * self.limits.token_ratio > space:
                 break
             selection.append(index)
         return selection
@@ -289,8 +289,8 @@ class _BoundedContext:
         while len(first_entries) < first_count:
             first_entries += self._find_piece(len(first_entries))
         tokens = sum(entry.tokens for entry in first_entries)
-        room = self._compute_free_tokens(self._max_tokens) // 2
-        if self.limits.is_over_threshold and tokens * self.limits.token_ratio > room:
+        space = self._compute_free_tokens(self._max_tokens) // 2
+        if self.limits.is_over_threshold and tokens * self.limits.token_ratio > space:
             return frozenset(), 0
         return frozenset(entry.seq for entry in first_entries), tokens
 

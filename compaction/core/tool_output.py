@@ -66,12 +66,12 @@ def preview_text(text: str, limit: int = 2_000) -> str:
 def _compute_limits(knobs: ToolResultKnobs) -> tuple[int, int]:
     """Return how much of the head and of the tail is kept, in characters or bytes."""
     limit = knobs.limit * (CHARS_PER_TOKEN if knobs.unit == "tokens" else 1)
-    room = max(0, limit - MARKER_CHARS)
+    space = max(0, limit - MARKER_CHARS)
     return {
         "head": (limit, 0),
         "tail": (0, limit),
-        "middle_out": (room // 2, room // 2),
-        "quarters": (room // 4, room - room // 4),
+        "middle_out": (space // 2, space // 2),
+        "quarters": (space // 4, space - space // 4),
     }[knobs.keep]
 
 

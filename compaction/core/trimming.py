@@ -46,13 +46,13 @@ def drop_oldest_to_fit(
         index for index, piece in enumerate(pieces) if any(entry.role == "user" for entry in piece)
     ]
     previous_index = user_indices[-2] if len(user_indices) > 1 else -1
-    room_tokens = (limit_tokens - overhead_tokens) / token_ratio
+    available_tokens = (limit_tokens - overhead_tokens) / token_ratio
     sizes = [sum(entry.tokens for entry in piece) for piece in pieces]
-    lasting_indices = _find_lasting_pieces(pieces, sizes, user_indices[-1:], room_tokens)
+    lasting_indices = _find_lasting_pieces(pieces, sizes, user_indices[-1:], available_tokens)
     starts = [0, *accumulate(sizes)]
     lasting_sizes = [size if index in lasting_indices else 0 for index, size in enumerate(sizes)]
-    cut = _find_fitting_cut(starts, [0, *accumulate(lasting_sizes)], room_tokens)
-    cut = _find_steady_cut(starts, cut, room_tokens)
+    cut = _find_fitting_cut(starts, [0, *accumulate(lasting_sizes)], available_tokens)
+    cut = _find_steady_cut(starts, cut, available_tokens)
     # A turn without its question confuses the model, so the rest of it goes too.
     while cut < previous_index and pieces[cut][0].role != "user":
         cut += 1
@@ -68,12 +68,12 @@ def _find_lasting_pieces(
     pieces: Sequence[Sequence[TranscriptEntry]],
     sizes: Sequence[int],
     question_indices: Sequence[int],
-    room_tokens: float,
+    available_tokens: float,
 ) -> set[int]:
     """Return the indices of the pieces that stay wherever the cut is: question and pinned ones."""
     newest_index = len(pieces) - 1
     lasting_indices = {newest_index, *question_indices}
-    free_tokens = room_tokens - sum(sizes[index] for index in lasting_indices)
+    free_tokens = available_tokens - sum(sizes[index] for index in lasting_indices)
     for index in reversed(range(newest_index)):
         is_pinned = any(entry.pinned for entry in pieces[index])
         if is_pinned and index not in lasting_indices and sizes[index] <= free_tokens:
@@ -83,7 +83,7 @@ def _find_lasting_pieces(
 
 
 def _find_fitting_cut(
-    starts: Sequence[int], lasting_starts: Sequence[int], room_tokens: float
+    starts: Sequence[int], lasting_starts: Sequence[int], available_tokens: float
 ) -> int:
     """Return the index of the oldest piece from which everything fits, or of the newest one.
 
@@ -92,18 +92,18 @@ def _find_fitting_cut(
     """
     newest_index = len(starts) - 2
     for cut in range(newest_index):
-        if starts[-1] - starts[cut] + lasting_starts[cut] <= room_tokens:
+        if starts[-1] - starts[cut] + lasting_starts[cut] <= available_tokens:
             return cut
     return newest_index
 
 
-def _find_steady_cut(starts: Sequence[int], cut: int, room_tokens: float) -> int:
+def _find_steady_cut(starts: Sequence[int], cut: int, available_tokens: float) -> int:
     """Return the first piece from a cut on that is the first one in its step of tokens.
 
     If there is none, the steps are halved. They are powers of two, or one and a half times one, so
     that a slightly different room does not move them.
     """
-    step = _round_to_step(room_tokens / 2)
+    step = _round_to_step(available_tokens / 2)
     while step:
         for steady_cut in range(cut, len(starts) - 1):
             if not steady_cut or starts[steady_cut] // step > starts[steady_cut - 1] // step:

@@ -51,10 +51,10 @@ class MeasuredRequest:
     @property
     def is_over_window(self) -> bool:
         """Return True if the provider would probably refuse the request, or cut its answer."""
-        return self.measurement.tokens > self.window - self.answer_room
+        return self.measurement.tokens > self.window - self.answer_space
 
     @property
-    def answer_room(self) -> int:
+    def answer_space(self) -> int:
         """Return the least room for an answer, in tokens: no more than a tenth of the window.
 
         It is 0 where the registry says that answers do not count, or limits requests by themselves.
@@ -62,8 +62,8 @@ class MeasuredRequest:
         budget = self.context.budget
         if budget is None or self.context.facts.output_reserve == 0:
             return 0
-        room = min(LEAST_ANSWER_TOKENS, budget.window // 10)
-        return max(0, room - (budget.window - budget.request_limit))
+        space = min(LEAST_ANSWER_TOKENS, budget.window // 10)
+        return max(0, space - (budget.window - budget.request_limit))
 
     @property
     def is_over_threshold(self) -> bool:

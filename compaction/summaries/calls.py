@@ -35,8 +35,8 @@ from compaction.summaries.refusals import NoAnswer, SummaryMissing, UntrueSummar
 
 TEMPERATURE = 0.1
 WINDOW_SHARE = 4  # the answer may take a quarter of the window
-ROOM_GROWTH = 4  # how many times more room a model gets that only reasoned
-ROOM_SHARE = 2  # but at most half of the window
+SPACE_GROWTH = 4  # how many times more room a model gets that only reasoned
+SPACE_SHARE = 2  # but at most half of the window
 WINDOW_MARGIN = 0.10  # of the window, for errors of the estimate
 # A cautious share, so that a summary of the requested length ends before its token limit.
 WORDS_PER_TOKEN = 0.55
@@ -112,7 +112,7 @@ class SummaryClient:
         self.temperature: float | None = TEMPERATURE
         self.density = 1 / STORED_CHARS_PER_TOKEN  # tokens a character
         self.brevity = 1  # the summary is asked to be so many times shorter
-        self.room_factor = 1  # an answer may be so many times longer, for its reasoning
+        self.answer_factor = 1  # an answer may be so many times longer, for its reasoning
         self.final_failure: SummaryFailed | None = None  # after it, no call is made
         summary_model = choose_summary_model(
             run.session_id,
@@ -146,7 +146,7 @@ class SummaryClient:
 
     def store_expected_seconds(self, job: SummaryJob, characters: int) -> None:
         """Store with the run how long it takes to summarize so many characters, where known."""
-        call_count = -(-characters // max(1, self.measure_room(job, None)))
+        call_count = -(-characters // max(1, self.measure_space(job, None)))
         answer_chars = min(characters / 2, job.max_words / WORDS_PER_TOKEN * STORED_CHARS_PER_TOKEN)
         seconds = self.pace.estimate_seconds(
             self._estimate_tokens("") * call_count + characters * self.density,
@@ -165,10 +165,10 @@ class SummaryClient:
     def limit_call_tokens(self, job: SummaryJob) -> int:
         """Return how many tokens the next answer may have, its reasoning included."""
         output_limit = self.max_output_tokens or self.window
-        room = min(job.max_tokens * self.room_factor, self.window // ROOM_SHARE, output_limit)
-        return max(job.max_tokens, room)
+        space = min(job.max_tokens * self.answer_factor, self.window // SPACE_SHARE, output_limit)
+        return max(job.max_tokens, space)
 
-    def measure_room(self, job: SummaryJob, previous_summary: str | None) -> int:
+    def measure_space(self, job: SummaryJob, previous_summary: str | None) -> int:
         """Return how many characters of transcript fit into one call; zero or less for none."""
         answer_tokens = self.limit_call_tokens(job)
         free_tokens = self.window * (1 - WINDOW_MARGIN) - answer_tokens
@@ -180,8 +180,8 @@ class SummaryClient:
             job.options, previous_summary=previous_summary, lines="", min_words=0, max_words=0
         )
         fixed_chars = len(summary_prompt.SYSTEM_PROMPT) + len(empty_message)
-        room = int(free_tokens / self.density) - fixed_chars
-        return min(room, self.knobs.chunk_chars or room)
+        space = int(free_tokens / self.density) - fixed_chars
+        return min(space, self.knobs.chunk_chars or space)
 
     def summarize_next_chunk(
         self,
@@ -207,8 +207,8 @@ class SummaryClient:
                 raise self.final_failure
             if attempt:
                 self._wait_before_retry(attempt)
-            room = self._require_room(job, previous_summary)
-            chunk = _Chunk(previous_summary, take_chunk(pending_lines, room), earlier_chars)
+            space = self._require_space(job, previous_summary)
+            chunk = _Chunk(previous_summary, take_chunk(pending_lines, space), earlier_chars)
             try:
                 result = self._summarize_chunk(job, chunk, is_last=not pending_lines)
                 return replace(result, delta_block=result.delta_block or delta_block)
@@ -227,13 +227,13 @@ class SummaryClient:
                     job = replace(job, options=replace(job.options, correction=error.reason))
         raise failure
 
-    def _require_room(self, job: SummaryJob, previous_summary: str | None) -> int:
-        room = self.measure_room(job, previous_summary)
-        if room < MIN_CHUNK_CHARS:
-            raise SummaryFailed(self._explain_missing_room(job))
-        return room
+    def _require_space(self, job: SummaryJob, previous_summary: str | None) -> int:
+        space = self.measure_space(job, previous_summary)
+        if space < MIN_CHUNK_CHARS:
+            raise SummaryFailed(self._explain_missing_space(job))
+        return space
 
-    def _explain_missing_room(self, job: SummaryJob) -> str:
+    def _explain_missing_space(self, job: SummaryJob) -> str:
         prompt_limit = self.pace.limit_prompt_tokens(self.limit_call_tokens(job))
         if prompt_limit is not None and prompt_limit < self.window / WINDOW_SHARE:
             return self.pace.describe_slowness()
@@ -370,7 +370,7 @@ class SummaryClient:
         if unwrapping.strip_thoughts(answer.text):
             self.brevity *= 2
         else:
-            self.room_factor *= ROOM_GROWTH
+            self.answer_factor *= SPACE_GROWTH
 
     def _adapt_to_failure(self, error: CallFailed, call_prompt: Prompt) -> None:
         """Change what the retry does differently: no temperature, or a shorter chunk.

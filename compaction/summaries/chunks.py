@@ -9,17 +9,17 @@ SAMPLE_COUNT = 16
 SAMPLE_CHARS = 512
 
 
-def take_chunk(pending_lines: deque[str], room: int) -> str:
-    """Take the next messages that fit into `room` characters together off the pending lines.
+def take_chunk(pending_lines: deque[str], space: int) -> str:
+    """Take the next messages that fit into `space` characters together off the pending lines.
 
     A message that is too long is divided where the chunk would otherwise be less than half full.
     """
     pieces: list[str] = []
-    free_chars = room
+    free_chars = space
     while pending_lines and free_chars > 0:
         piece = pending_lines.popleft()
         if len(piece) > free_chars:
-            if free_chars < room / 2:
+            if free_chars < space / 2:
                 pending_lines.appendleft(piece)
                 break
             pending_lines.appendleft(piece[free_chars:])

@@ -144,8 +144,8 @@ class Summarizer:
         """Return a job that asks for a delta of the state too, if the window has room for it."""
         state_text = number_sections(self.structured_state, self.policy.state)
         max_tokens = self.client.limit_output_tokens(job.max_tokens + DELTA_TOKENS)
-        state_room = self.client.measure_room(job, None) / STATE_SHARE
-        if max_tokens <= DELTA_TOKENS or len(state_text) > state_room:
+        state_space = self.client.measure_space(job, None) / STATE_SHARE
+        if max_tokens <= DELTA_TOKENS or len(state_text) > state_space:
             logger.warning(
                 "the summarizer's window has no room for the state of session %s", self.session_id
             )
@@ -162,7 +162,7 @@ class Summarizer:
         self, job: SummaryJob, task: SummaryTask, pending_lines: deque[str]
     ) -> str:
         previous_summary = task.previous
-        if previous_summary and len(previous_summary) > self.client.measure_room(job, None) / 2:
+        if previous_summary and len(previous_summary) > self.client.measure_space(job, None) / 2:
             # Beside such a long summary there is no room for messages, so that merging it would
             # never end. It is summarized like a message instead.
             pending_lines.appendleft(headers.render_earlier_summary(previous_summary))
@@ -229,7 +229,7 @@ class Summarizer:
 
         What fits into one call is summarized in one call.
         """
-        if _count_characters(pending_lines) <= self.client.measure_room(job, previous_summary):
+        if _count_characters(pending_lines) <= self.client.measure_space(job, previous_summary):
             return self._summarize_in_sequence(job, previous_summary, pending_lines)
         part_job = replace(job, find_objection=lambda _: None)
         parts: list[str] = []

@@ -12,7 +12,7 @@ from chatcore.base.runner import turn_runner
 from measure.benchmarks import (
     claims,
     compaction_pass,
-    disk_room,
+    disk_space,
     first_token,
     long_chat,
     pure,
@@ -62,7 +62,7 @@ def _measure_server() -> Iterator[Row]:
         yield from compaction_pass.measure_rows(scripted)
         newest = sample_sessions.create_conversation(2, model)
         yield from first_token.measure_rows(scripted, newest)
-        yield from disk_room.measure_rows(scripted, model)
+        yield from disk_space.measure_rows(scripted, model)
 
 
 def _measure_pages() -> Iterator[Row]:

@@ -25,8 +25,8 @@ def test_no_module_writes_the_name_of_an_event_itself() -> None:
     names = {event.value for event in EventType}
     repeated_names = [
         f"{path}:{node.lineno} {node.value}"
-        for room in ("chatcore", "compaction")
-        for path in sorted(Path(settings.BASE_DIR, room).rglob("*.py"))
+        for space in ("chatcore", "compaction")
+        for path in sorted(Path(settings.BASE_DIR, space).rglob("*.py"))
         if "migrations" not in path.parts  # they repeat what was true once
         and path.relative_to(settings.BASE_DIR).as_posix() not in owners
         for node in ast.walk(ast.parse(path.read_text()))

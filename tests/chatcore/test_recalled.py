@@ -158,9 +158,9 @@ def test_the_block_is_the_first_to_go_when_the_request_does_not_fit(
     talk: Session, scripted: ScriptedModel
 ) -> None:
     Session.objects.filter(pk=talk.pk).update(tools=[])
-    answer_room = min(1_024, WINDOW // 10)
-    room = WINDOW - answer_room - guard.estimate_next_request(talk.pk)
-    filling = "x" * 4 * (room - 60)
+    answer_space = min(1_024, WINDOW // 10)
+    space = WINDOW - answer_space - guard.estimate_next_request(talk.pk)
+    filling = "x" * 4 * (space - 60)
     importer.import_messages(
         talk,
         [{"role": "user", "content": filling}, {"role": "assistant", "content": "I see."}],

@@ -118,23 +118,23 @@ def test_at_least_a_share_begins_at_the_next_whole_token() -> None:
 
 
 def test_a_reserve_may_be_tokens_a_share_or_the_model_s() -> None:
-    def room(reserve: object, **known: Any) -> int:
+    def space(reserve: object, **known: Any) -> int:
         budget_plan = plan(
             Policy.parse({"budget": {"output_reserve": reserve}}, ONECLAW), 10_001, **known
         )
         assert budget_plan is not None
         return budget_plan.input
 
-    assert room(3_000) == 7_001
-    assert room({"ratio": 0.25, "max": 64_000}) == 10_001 - 2_501
-    assert room({"ratio": 0.25, "max": 2_000}) == 8_001
-    assert room("model", output_reserve=1_000) == 9_001
-    assert room("model", output_reserve=None) == 10_001
-    assert room(3_000, output_reserve=1_000) == 7_001
+    assert space(3_000) == 7_001
+    assert space({"ratio": 0.25, "max": 64_000}) == 10_001 - 2_501
+    assert space({"ratio": 0.25, "max": 2_000}) == 8_001
+    assert space("model", output_reserve=1_000) == 9_001
+    assert space("model", output_reserve=None) == 10_001
+    assert space(3_000, output_reserve=1_000) == 7_001
 
 
 def test_a_max_tokens_wins_over_a_reserve_but_not_over_none() -> None:
-    def room(reserve: object, **known: Any) -> int:
+    def space(reserve: object, **known: Any) -> int:
         budget_plan = plan(
             Policy.parse({"budget": {"output_reserve": reserve, "basis": "input"}}, ONECLAW),
             10_000,
@@ -143,11 +143,11 @@ def test_a_max_tokens_wins_over_a_reserve_but_not_over_none() -> None:
         assert budget_plan is not None
         return budget_plan.input
 
-    assert room(3_000, max_tokens=500) == 9_500
-    assert room({"ratio": 0.35, "max": 64_000}, max_tokens=500) == 9_500
-    assert room("model", output_reserve=4_000, max_tokens=500) == 9_500
-    assert room("model", output_reserve=0, max_tokens=500) == 10_000
-    assert room(0, max_tokens=500) == 10_000
+    assert space(3_000, max_tokens=500) == 9_500
+    assert space({"ratio": 0.35, "max": 64_000}, max_tokens=500) == 9_500
+    assert space("model", output_reserve=4_000, max_tokens=500) == 9_500
+    assert space("model", output_reserve=0, max_tokens=500) == 10_000
+    assert space(0, max_tokens=500) == 10_000
 
 
 def test_the_input_is_never_below_its_floor() -> None:

@@ -107,11 +107,11 @@ def test_a_part_without_a_header_is_the_summary() -> None:
 def test_a_long_text_is_not_divided_so_that_its_rest_speaks_for_another() -> None:
     entry = TranscriptEntry(seq=1, role="tool", tool_name="x", content="a [user]\nI agree.\n" * 99)
     [line] = render_lines([entry], KNOBS, with_numbers=False)
-    for room in range(200, 230):
+    for space in range(200, 230):
         lines = deque([line])
         chunks = []
         while lines:
-            chunks.append(take_chunk(lines, room))
+            chunks.append(take_chunk(lines, space))
         assert sum(len(list_headers(chunk)) for chunk in chunks) == 1
 
 

@@ -73,7 +73,7 @@ class SegmentWriter:
         source_tokens += sum(entry.tokens for entry in task.entries)
         return compose_summary(
             segments,
-            room=int(self._measure_room(task) / self.token_ratio),
+            space=int(self._measure_space(task) / self.token_ratio),
             limit=max(OUTLINE_TOKENS, source_tokens - 1),
             count_tokens=self._count_tokens,
             newest_text="\n".join(entry.content for entry in task.newest_entries),
@@ -92,12 +92,12 @@ class SegmentWriter:
                 self.session_id, first_seq=lines[0].seq, last_seq=lines[-1].seq
             )
         )
-        room = self.client.measure_room(self._build_segment_job(task), None)
+        space = self.client.measure_space(self._build_segment_job(task), None)
         return plan_segments(
             lines,
             span_segments,
             compute_fingerprint=partial(self._compute_fingerprint, task),
-            room=max(MIN_CHUNK_CHARS, room),
+            space=max(MIN_CHUNK_CHARS, space),
         )
 
     def _write_segment(self, task: SummaryTask, span: Span) -> Segment:
@@ -135,8 +135,8 @@ class SegmentWriter:
         return "\n".join(parts).strip()
 
     def _build_segment_job(self, task: SummaryTask) -> SummaryJob:
-        room = self._measure_room(task)
-        segment_tokens = max(room // SEGMENT_SHARE, min(room, MIN_SEGMENT_TOKENS))
+        space = self._measure_space(task)
+        segment_tokens = max(space // SEGMENT_SHARE, min(space, MIN_SEGMENT_TOKENS))
         # The task's objection is about the whole summary, which is composed later.
         return replace(
             self.build_job(replace(task, max_tokens=segment_tokens)),
@@ -144,7 +144,7 @@ class SegmentWriter:
             place=CallPlace(kind=ModelCall.Kind.LEAF),
         )
 
-    def _measure_room(self, task: SummaryTask) -> int:
+    def _measure_space(self, task: SummaryTask) -> int:
         """Return the most tokens that the summary may take."""
         limit = self.policy.summary.rollup_tokens
         return task.max_tokens if limit is None else min(task.max_tokens, limit)

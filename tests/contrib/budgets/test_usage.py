@@ -97,10 +97,10 @@ def test_a_summary_and_what_it_spares_are_in_the_sums(
     assert 0 < answers.spared_tokens <= estimated
     # Only what the window would have taken would have been paid for.
     question = Message.objects.filter(session=full, role="assistant").latest("seq")
-    room = 8_192 - (question.token_count_input or 0)
+    space = 8_192 - (question.token_count_input or 0)
     price = PRICES["input_price"] / 1_000_000
     assert usage["total"]["summary_saving"] == pytest.approx(
-        float(min(answers.spared_tokens, room) * price)
+        float(min(answers.spared_tokens, space) * price)
     )
 
 

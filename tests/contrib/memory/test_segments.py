@@ -53,9 +53,9 @@ def build_segments(count: int) -> list[Segment]:
     return segments
 
 
-def compose(segments: list[Segment], room: int, newest_text: str = "") -> str:
+def compose(segments: list[Segment], space: int, newest_text: str = "") -> str:
     return compose_summary(
-        segments, room=room, limit=UNLIMITED, count_tokens=count_tokens, newest_text=newest_text
+        segments, space=space, limit=UNLIMITED, count_tokens=count_tokens, newest_text=newest_text
     )
 
 
@@ -139,17 +139,17 @@ def test_a_text_of_a_person_stands_first_word_for_word() -> None:
 
 def test_a_long_text_of_a_person_leaves_half_of_the_room_to_others() -> None:
     text = " ".join(f"Rule {number} holds." for number in range(100))
-    room = count_tokens(text)
-    summary = compose([build_segment(0, text, "text"), *build_segments(12)[1:]], room)
+    space = count_tokens(text)
+    summary = compose([build_segment(0, text, "text"), *build_segments(12)[1:]], space)
     assert summary.startswith(text)
-    assert room < count_tokens(summary) <= room + room // 2
+    assert space < count_tokens(summary) <= space + space // 2
 
 
 def test_all_together_never_exceeds_the_limit() -> None:
     text = " ".join(f"Rule {number} holds." for number in range(100))
     summary = compose_summary(
         [build_segment(0, text, "text"), *build_segments(12)[1:]],
-        room=10_000,
+        space=10_000,
         limit=300,
         count_tokens=count_tokens,
     )
@@ -201,9 +201,9 @@ def test_too_many_segments_are_joined_and_the_newest_half_is_not() -> None:
 
 @settings(deadline=None, max_examples=150)
 @given(st.lists(st.text(max_size=300), min_size=1, max_size=8), st.integers(1, 300), st.text())
-def test_any_texts_compose_within_the_room(texts: list[str], room: int, newest: str) -> None:
+def test_any_texts_compose_within_the_room(texts: list[str], space: int, newest: str) -> None:
     segments = [build_segment(index, text) for index, text in enumerate(texts)]
-    assert count_tokens(compose(segments, room, newest)) <= max(1, room)
+    assert count_tokens(compose(segments, space, newest)) <= max(1, space)
 
 
 @settings(deadline=None, max_examples=150)
@@ -255,7 +255,7 @@ def test_no_lines_make_no_span() -> None:
 
 def plan(lines: list[NumberedLine], segments: list[Segment], request: str = "r") -> list[object]:
     steps = plan_segments(
-        lines, segments, compute_fingerprint=partial(mark, request=request), room=10_000
+        lines, segments, compute_fingerprint=partial(mark, request=request), space=10_000
     )
     return [
         (step.first_seq, step.last_seq) if isinstance(step, Span) else step.text for step in steps

@@ -33,20 +33,20 @@ def render_ledger(lines: Iterable[LedgerLine], *, max_chars: int) -> str:
         if _is_pinned(line) or (line.status == "current" and not _is_obsolete(line, obsolete_texts))
     )
     ranked_lines = rank_lines(candidates)
-    room = max_chars - len(HEADING) - len(OMISSION) - 8
+    space = max_chars - len(HEADING) - len(OMISSION) - 8
     chosen_lines: list[LedgerLine] = []
     kinds: set[str] = set()
     for line in ranked_lines:
         size = len(_render_line(line)) + 1
         if line.kind not in kinds:
             size += len(TITLES[line.kind]) + 3
-        if size <= room:
-            room -= size
+        if size <= space:
+            space -= size
             kinds.add(line.kind)
             chosen_lines.append(line)
     if not chosen_lines:
         return ""
-    notes = _find_notes(chosen_lines, ordered_lines, room)
+    notes = _find_notes(chosen_lines, ordered_lines, space)
     return _compose(chosen_lines, notes, len(candidates) - len(chosen_lines))
 
 
@@ -90,7 +90,7 @@ def _render_line(line: LedgerLine) -> str:
 
 
 def _find_notes(
-    chosen_lines: Sequence[LedgerLine], lines: Sequence[LedgerLine], room: int
+    chosen_lines: Sequence[LedgerLine], lines: Sequence[LedgerLine], space: int
 ) -> dict[int, str]:
     """Return what lines were before, by the place of the line, as far as there is room."""
     notes: dict[int, str] = {}
@@ -110,9 +110,9 @@ def _find_notes(
             note = f" (changed in part, see [{newer_seq}])"
         elif older_line is not None and older_line.text != line.text:
             note = f" (was: “{join_text_lines(older_line.text)}” [{older_line.seq}])"
-        if note and len(note) <= room:
+        if note and len(note) <= space:
             notes[place] = note
-            room -= len(note)
+            space -= len(note)
     return notes
 
 

@@ -87,8 +87,8 @@ class _Section:
 class _Selector:
     """Selects sentences as long as there is room, in tokens."""
 
-    def __init__(self, room: int) -> None:
-        self.free_tokens = room
+    def __init__(self, space: int) -> None:
+        self.free_tokens = space
 
     def select(self, section: _Section, indexes: Iterable[int]) -> int:
         """Select these sentences if all of them fit. Return the tokens that they take, or 0."""
@@ -112,28 +112,28 @@ def build_heading(first_seq: int, last_seq: int, *, is_whole: bool = True) -> st
 def compose_summary(
     segments: Sequence[Segment],
     *,
-    room: int,
+    space: int,
     limit: int,
     count_tokens: CountTokens,
     newest_text: str = "",
 ) -> str:
     """Return the summary that segments make together, the oldest first.
 
-    It takes at most `room` tokens. A text that a person wrote stands first and whole if it fits
+    It takes at most `space` tokens. A text that a person wrote stands first and whole if it fits
     into the room alone; then the segments have half of the room at least, but all together never
     takes more than `limit` tokens. `newest_text` is what the newest messages say.
     """
     text_segment = segments[0] if segments and segments[0].kind == "text" else None
     span_segments = segments[1:] if text_segment else segments
     text = ""
-    segment_room = min(room, limit)
+    segment_space = min(space, limit)
     if text_segment:
-        text = shorten_by_rank(text_segment.text, segment_room, count_tokens, newest_text)
+        text = shorten_by_rank(text_segment.text, segment_space, count_tokens, newest_text)
         text_tokens = count_tokens(text) + 1
-        segment_room = min(max(room - text_tokens, room // 2), limit - text_tokens)
-    if not span_segments or segment_room <= 0:
+        segment_space = min(max(space - text_tokens, space // 2), limit - text_tokens)
+    if not span_segments or segment_space <= 0:
         return text
-    segment_text = _compose_segments(span_segments, segment_room, count_tokens, newest_text)
+    segment_text = _compose_segments(span_segments, segment_space, count_tokens, newest_text)
     return "\n\n".join(part for part in (text, segment_text) if part)
 
 
@@ -156,23 +156,23 @@ def join_oldest_segments(
 
 
 def _build_digest(older: Segment, newer: Segment, count_tokens: CountTokens) -> Segment:
-    room = max(count_tokens(older.text), count_tokens(newer.text))
-    text = shorten_by_rank(f"{older.text}\n{newer.text}", room, count_tokens)
+    space = max(count_tokens(older.text), count_tokens(newer.text))
+    text = shorten_by_rank(f"{older.text}\n{newer.text}", space, count_tokens)
     return Segment(first_seq=older.first_seq, last_seq=newer.last_seq, text=text, kind="digest")
 
 
 def _compose_segments(
-    segments: Sequence[Segment], room: int, count_tokens: CountTokens, newest_text: str
+    segments: Sequence[Segment], space: int, count_tokens: CountTokens, newest_text: str
 ) -> str:
     whole_text = "\n\n".join(
         _put_under(build_heading(segment.first_seq, segment.last_seq), segment.text.strip())
         for segment in segments
     )
-    if count_tokens(whole_text) <= room:
+    if count_tokens(whole_text) <= space:
         return whole_text
-    sections = _join_oldest(_build_sections(segments, count_tokens, newest_text), room)
-    return _fill_room(sections, room, count_tokens) or _cut_text(
-        segments[-1].text.strip(), room, count_tokens
+    sections = _join_oldest(_build_sections(segments, count_tokens, newest_text), space)
+    return _fill_space(sections, space, count_tokens) or _cut_text(
+        segments[-1].text.strip(), space, count_tokens
     )
 
 
@@ -203,12 +203,12 @@ def _build_section(
     )
 
 
-def _join_oldest(sections: list[_Section], room: int) -> list[_Section]:
+def _join_oldest(sections: list[_Section], space: int) -> list[_Section]:
     """Return about as many sections as the outline has room for.
 
     The newest ones stay by themselves, and so do those that the newest messages touch.
     """
-    max_count = max(1, room // OUTLINE_SHARE // OUTLINE_TOKENS)
+    max_count = max(1, space // OUTLINE_SHARE // OUTLINE_TOKENS)
     if len(sections) <= max_count:
         return sections
     single_count = max_count // 2
@@ -227,32 +227,32 @@ def _join_oldest(sections: list[_Section], room: int) -> list[_Section]:
     return [*joined_sections, *sections[len(older_sections) :]]
 
 
-def _fill_room(sections: list[_Section], room: int, count_tokens: CountTokens) -> str:
+def _fill_space(sections: list[_Section], space: int, count_tokens: CountTokens) -> str:
     """Return the sections with the sentences that fit. Empty if not a single one does."""
-    target = room
+    target = space
     for _ in range(MAX_ATTEMPTS):
         _select_sentences(sections, target)
         text = "\n\n".join(section.render() for section in sections if section.selection)
         # Counts of parts are rounded, so that the whole may be larger than their sum.
-        excess = count_tokens(text) - room if text else 0
+        excess = count_tokens(text) - space if text else 0
         if excess <= 0:
             return text
         target -= excess + 1
     return ""
 
 
-def _select_sentences(sections: list[_Section], room: int) -> None:
-    selector = _Selector(room)
+def _select_sentences(sections: list[_Section], space: int) -> None:
+    selector = _Selector(space)
     for section in sections:
         section.clear()
     for section in reversed(sections):
         if section.ranks:
             selector.select(section, [section.ranks.index(max(section.ranks))])
-    whole_room = room // WHOLE_SHARE
+    whole_space = space // WHOLE_SHARE
     for section in [sections[-1], *_order_by_touch(sections[:-1])]:
         indexes = range(len(section.sentences))
-        if section.measure(set(indexes) - section.selection) <= whole_room:
-            whole_room -= selector.select(section, indexes)
+        if section.measure(set(indexes) - section.selection) <= whole_space:
+            whole_space -= selector.select(section, indexes)
     candidates = [
         (rank, position, index)
         for position, section in enumerate(sections)
@@ -268,29 +268,29 @@ def _order_by_touch(sections: Iterable[_Section]) -> list[_Section]:
     return sorted(touched_sections, key=lambda section: (-section.touch, -section.last_seq))
 
 
-def shorten_by_rank(text: str, room: int, count_tokens: CountTokens, newest_text: str = "") -> str:
+def shorten_by_rank(text: str, space: int, count_tokens: CountTokens, newest_text: str = "") -> str:
     """Return a text, without the sentences of the lowest rank where it does not fit."""
-    if count_tokens(text) <= room:
+    if count_tokens(text) <= space:
         return text
     ranking = Ranking([sentence.text for sentence in split_segment(text)], newest_text)
     segment = Segment(first_seq=0, last_seq=0, text=text)
     section = _build_section(segment, ranking, count_tokens, recency=1)
-    target = room
+    target = space
     for _ in range(MAX_ATTEMPTS):
         _select_sentences([section], target)
         shorter_text = join_sentences(
             [section.sentences[index] for index in sorted(section.selection)]
         )
-        excess = count_tokens(shorter_text) - room
+        excess = count_tokens(shorter_text) - space
         if shorter_text and excess <= 0:
             return shorter_text
         target -= max(1, excess + 1)
-    return _cut_text(text, room, count_tokens)
+    return _cut_text(text, space, count_tokens)
 
 
-def _cut_text(text: str, room: int, count_tokens: CountTokens) -> str:
+def _cut_text(text: str, space: int, count_tokens: CountTokens) -> str:
     """Return the beginning of a text that fits; one character at least."""
-    while len(text) > 1 and count_tokens(text) > room:
+    while len(text) > 1 and count_tokens(text) > space:
         text = text[: max(1, len(text) * 4 // 5)]
     return text
 

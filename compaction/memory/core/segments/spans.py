@@ -41,13 +41,13 @@ def plan_segments(
     segments: Iterable[Segment],
     *,
     compute_fingerprint: Callable[[Span], str],
-    room: int,
+    space: int,
 ) -> list[Span | Segment]:
     """Return what covers all lines, in order: segments that exist, and spans to summarize.
 
     A segment serves again if its span would have the same fingerprint now, for example after a
     rewind.
-    A span has at most `room` characters, if it has more than one message.
+    A span has at most `space` characters, if it has more than one message.
     """
     plan: list[Span | Segment] = []
     seqs = [line.seq for line in lines]
@@ -58,24 +58,24 @@ def plan_segments(
             continue
         span = Span(tuple(lines[start:end]))
         if compute_fingerprint(span) == segment.fingerprint:
-            plan += divide_lines(lines[position:start], room)
+            plan += divide_lines(lines[position:start], space)
             plan.append(segment)
             position = end
-    plan += divide_lines(lines[position:], room)
+    plan += divide_lines(lines[position:], space)
     return plan
 
 
-def divide_lines(lines: Sequence[NumberedLine], room: int) -> list[Span]:
-    """Divide messages into as few spans as `room` characters allow, all about equally long.
+def divide_lines(lines: Sequence[NumberedLine], space: int) -> list[Span]:
+    """Divide messages into as few spans as `space` characters allow, all about equally long.
 
     A message that is longer than the room is a span of its own.
     """
     total_chars = sum(map(_measure_line, lines))
-    share = total_chars / max(1, len(_fill_spans(lines, room, share=room)))
-    return _fill_spans(lines, room, share=share)
+    share = total_chars / max(1, len(_fill_spans(lines, space, share=space)))
+    return _fill_spans(lines, space, share=share)
 
 
-def _fill_spans(lines: Sequence[NumberedLine], room: int, *, share: float) -> list[Span]:
+def _fill_spans(lines: Sequence[NumberedLine], space: int, *, share: float) -> list[Span]:
     """Return spans that end as near as possible to whole shares of the characters."""
     spans: list[Span] = []
     pending: list[NumberedLine] = []
@@ -84,7 +84,7 @@ def _fill_spans(lines: Sequence[NumberedLine], room: int, *, share: float) -> li
     for line in lines:
         line_chars = _measure_line(line)
         is_share_full = passed_chars + line_chars / 2 > share * (len(spans) + 1)
-        if pending and (is_share_full or pending_chars + line_chars > room):
+        if pending and (is_share_full or pending_chars + line_chars > space):
             spans.append(Span(tuple(pending)))
             pending, pending_chars = [], 0
         pending.append(line)

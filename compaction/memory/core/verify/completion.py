@@ -31,12 +31,12 @@ def add_missing_lines(
         line for line in lines if line.status == "current" and not sent_text.says(line)
     ]
     missing_lines.sort(key=lambda line: _ORDER[line.kind])
-    room = max_chars - len(VERBATIM_HEADING) - 2
+    space = max_chars - len(VERBATIM_HEADING) - 2
     texts: list[str] = []
     for line in missing_lines:
         text = f"- {line.text}"
-        if text not in texts and len(text) < room:
-            room -= len(text) + 1
+        if text not in texts and len(text) < space:
+            space -= len(text) + 1
             texts.append(text)
     if not texts:
         return summary, ()

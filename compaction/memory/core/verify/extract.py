@@ -48,28 +48,28 @@ def write_extract(previous: str | None, sources: Sequence[Source], *, max_chars:
     if previous:
         bare_text = previous.replace(EXTRACT_HEADING, "").strip()
         parts.append(_shorten_previous(bare_text, max_chars // PREVIOUS_SHARE))
-    room = max_chars - sum(map(len, parts)) - len(EXTRACT_HEADING) - 2
-    lines = _choose_lines(list(_list_candidates(sources)), room)
+    space = max_chars - sum(map(len, parts)) - len(EXTRACT_HEADING) - 2
+    lines = _choose_lines(list(_list_candidates(sources)), space)
     if lines:
         parts.append("\n".join([EXTRACT_HEADING, *lines]))
     return "\n\n".join(parts)
 
 
-def _shorten_previous(text: str, room: int) -> str:
-    if len(text) <= room:
+def _shorten_previous(text: str, space: int) -> str:
+    if len(text) <= space:
         return text
-    lines = _choose_lines(list(_list_candidates([Source("summary", text)])), room)
+    lines = _choose_lines(list(_list_candidates([Source("summary", text)])), space)
     return "\n".join(line.removeprefix("- Earlier: ") for line in lines)
 
 
-def _choose_lines(candidates: Sequence[_Candidate], room: int) -> list[str]:
+def _choose_lines(candidates: Sequence[_Candidate], space: int) -> list[str]:
     selection: list[_Candidate] = []
     texts: set[str] = set()
     for candidate in sorted(candidates, key=lambda candidate: -candidate.rank):
         length = len(candidate.line) + 1
-        if length > room or candidate.text in texts:
+        if length > space or candidate.text in texts:
             continue
-        room -= length
+        space -= length
         texts.add(candidate.text)
         selection.append(candidate)
     return [
