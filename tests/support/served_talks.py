@@ -91,10 +91,23 @@ class Listener(threading.Thread):
         """Every word that was shown is stored, and the session takes the next message."""
         self.join(WITHIN)
         assert self.end, self.events[-3:]
-        messages = self._api.get(f"/sessions/{self.session}/messages").json()["results"]
+        messages = self._read_messages()
         answer = next(message for message in messages if message["role"] == "assistant")
         assert answer["content"] == self.text
         assert answer["status"] in ("complete", "interrupted"), answer["status"]
+
+    def _read_messages(self) -> list[dict[str, Any]]:
+        """Return the messages as soon as the server has them: one of its processes may be away."""
+        found: list[dict[str, Any]] = []
+
+        def read() -> bool:
+            response = self._api.get(f"/sessions/{self.session}/messages")
+            assert response.status_code in (200, 503), response.text
+            found[:] = response.json().get("results", [])
+            return response.is_success
+
+        wait_until(read, what="the stored messages")
+        return found
 
 
 def _is_over(events: list[dict[str, Any]]) -> bool:
