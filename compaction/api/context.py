@@ -60,5 +60,5 @@ class ContextUsageView(SessionScopedView):
     def get(self, request: Request, session_id: UUID) -> Response:
         """Return the tokens of the next request and of the window; null if it is unknown."""
         context = load_owned_context(request, session_id)
-        headers = conditions.build_etag_headers(context.facts.version)
+        headers = conditions.build_etag_headers(context.facts.live.version)
         return Response(usage.describe_usage(context), headers=headers)

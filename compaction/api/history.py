@@ -113,4 +113,4 @@ def _load_version(session_id: UUID) -> int:
     facts = load_session_facts(session_id)
     if facts is None:
         raise NoSuchSession(str(session_id))
-    return facts.version
+    return facts.live.version

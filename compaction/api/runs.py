@@ -331,4 +331,4 @@ def _load_version(session_id: UUID) -> int:
     facts = load_session_facts(session_id)
     if facts is None:
         raise Http404
-    return facts.version
+    return facts.live.version

@@ -135,6 +135,6 @@ def _build_overflow_refusal(measured_request: MeasuredRequest) -> Exception:
     tokens = measured_request.measurement.tokens
     detail = (
         f"The conversation has about {tokens:,} tokens and could not be compacted; "
-        f"{measured_request.context.facts.model} takes at most {measured_request.window:,}."
+        f"{measured_request.context.facts.model.name} takes at most {measured_request.window:,}."
     )
     return ContextBudgetExceeded(detail, tokens=tokens, window=measured_request.window)

@@ -72,10 +72,10 @@ def doubt_learned_window(context: SessionContext) -> bool:
     If the longer request is refused, the window is learned again, and the turn is answered all the
     same; if it is answered, the window is forgotten.
     """
-    is_learned = context.facts.window is None and context.model_calibration.window is not None
+    is_learned = context.facts.model.window is None and context.model_calibration.window is not None
     if not is_learned or not context.model_calibration.is_window_doubtful:
         return False
-    calibration.doubt_window(context.facts.model)
+    calibration.doubt_window(context.facts.model.name)
     return True
 
 
@@ -177,7 +177,7 @@ def choose_trigger(measured_request: MeasuredRequest) -> str | None:
     facts = measured_request.context.facts
     phases = measured_request.context.policy.trigger.phases
     last_model = load_last_model(facts)
-    if last_model not in ("", facts.model) and Trigger.ON_MODEL_CHANGE in phases:
+    if last_model not in ("", facts.model.name) and Trigger.ON_MODEL_CHANGE in phases:
         return Trigger.ON_MODEL_CHANGE
     if Trigger.BEFORE_REQUEST in phases:
         return Trigger.BEFORE_REQUEST
@@ -227,7 +227,7 @@ def learn_refusal_sizes(
     One that names the registry's limit of a request teaches nothing about the window.
     """
     facts = context.facts
-    if window == facts.max_input:
+    if window == facts.model.max_input:
         window = None
     sent_transcript = Transcript(entries=tuple(request_entries))
     estimate = request_size.estimate_fixed_tokens(context) + estimate_transcript(
@@ -240,7 +240,7 @@ def learn_refusal_sizes(
         # Nobody has named a window yet. Half of what was refused may fit.
         ratio = max(context.refusal_token_ratio, context.model_calibration.ratio)
         true_window = window or max(1, int(estimate * ratio) // 2)
-    true_tokens = tokens or min(true_window, facts.max_input or true_window) + 1
+    true_tokens = tokens or min(true_window, facts.model.max_input or true_window) + 1
     SessionState.objects.update_or_create(
         session_id=facts.session_id,
         defaults={

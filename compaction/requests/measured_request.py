@@ -60,7 +60,7 @@ class MeasuredRequest:
         It is 0 where the registry says that answers do not count, or limits requests by themselves.
         """
         budget = self.context.budget
-        if budget is None or self.context.facts.output_reserve == 0:
+        if budget is None or self.context.facts.model.output_reserve == 0:
             return 0
         space = min(LEAST_ANSWER_TOKENS, budget.window // 10)
         return max(0, space - (budget.window - budget.request_limit))
@@ -132,7 +132,7 @@ def measure_request(context: SessionContext, request: Request) -> MeasuredReques
 def _measure_complete_request(context: SessionContext, request: Request) -> MeasuredRequest:
     fitted_request = built_requests.fit_attachments(context, request)
     parsed_request = parse_request(
-        fitted_request, context.facts.last_usage, family=context.facts.family
+        fitted_request, context.facts.last_usage, family=context.facts.model.family
     )
     # Counts that are stored are used where the policy counts alike, which saves counting
     # again.
@@ -158,7 +158,7 @@ def describe_oversized_message(measured_request: MeasuredRequest) -> str:
     """Return for the user how the newest message compares with the window, and what helps."""
     return (
         f"The newest message alone has about {measured_request.newest_tokens:,} tokens; "
-        f"{measured_request.context.facts.model} takes at most {measured_request.window:,}."
+        f"{measured_request.context.facts.model.name} takes at most {measured_request.window:,}."
         " Shorten it or choose a model with a larger window."
     )
 

@@ -97,10 +97,10 @@ def learn_window(model: AiModel, tokens: int) -> None:
 def learn_token_count(model: AiModel, request: Request, tokens: int) -> None:
     """Learn from a provider's count of a sent request how its model counts tokens."""
     facts = build_model_facts(model, request)
-    transcript = parse_request(request, None, family=facts.family).transcript
+    transcript = parse_request(request, None, family=facts.model.family).transcript
     calibration.learn_from_response(
-        facts.model,
-        calibration.load_calibration(facts.model, facts.window),
+        facts.model.name,
+        calibration.load_calibration(facts.model.name, facts.model.window),
         real_tokens=tokens,
         # ONECLAW counts by STORED_CHARS_PER_TOKEN, which is what a ratio refers to.
         estimate=lambda: estimate_transcript(transcript, ONECLAW),
@@ -112,14 +112,14 @@ def _measure_stateless_request(model: AiModel, request: Request) -> MeasuredRequ
     facts = build_model_facts(model, request)
     is_automatic = facts.is_automatic and policies.is_compaction_automatic()
     facts = replace(facts, is_automatic=is_automatic)
-    policy_name, policy = policies.choose_policy(facts.model_policy)
+    policy_name, policy = policies.choose_policy(facts.model.policy)
     context = SessionContext(
         facts=facts,
         policy_name=policy_name,
         policy=policy,
         state=SessionState(session_id=facts.session_id),
         budget=None,
-        model_calibration=calibration.load_calibration(facts.model, facts.window),
+        model_calibration=calibration.load_calibration(facts.model.name, facts.model.window),
     )
     return measure_request(replace(context, budget=session_context.plan_budget(context)), request)
 
@@ -136,8 +136,8 @@ def _apply_refusal(measured_request: MeasuredRequest, refusal: ContextOverflow) 
         return measured_request
     window = min(known_windows)
     # The registry's limit of a request says nothing about the window.
-    if window != facts.max_input:
-        facts = replace(facts, window=window)
+    if window != facts.model.max_input:
+        facts = replace(facts, model=replace(facts.model, window=window))
     context = replace(
         context,
         facts=facts,

@@ -91,7 +91,7 @@ def _learn_from_response(context: SessionContext) -> None:
     if last_usage is None or last_usage.after_seq < context.facts.last_seq:
         return
     calibration.learn_from_response(
-        context.facts.model,
+        context.facts.model.name,
         context.model_calibration,
         real_tokens=last_usage.input,
         estimate=lambda: request_size.estimate_plain_tokens(

@@ -192,7 +192,7 @@ def preview_run(session_id: UUID, **options: Unpack[RunOptions]) -> CompactionRu
         only_stages=list(options.get("stages", ())),
     )
     run.from_version = options.get("from_version")
-    run.boundary_before = context.facts.boundary_seq
+    run.boundary_before = context.facts.live.boundary_seq
     if objection := execution.find_objection(run, context):
         run.status = Status.SKIPPED
         run.reason = objection
@@ -243,7 +243,7 @@ def _rewind_context(
     if to_version is None or not _is_applied(run):
         _refuse_rewind(run)
     facts = load_session_facts(run.session_id)
-    if facts is None or facts.version <= to_version:
+    if facts is None or facts.live.version <= to_version:
         raise NotRewindable("Nothing came after the run.")
     with transaction.atomic():
         # This locks the session's row, and only then are runs locked: whoever deletes a message

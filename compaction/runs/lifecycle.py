@@ -155,7 +155,7 @@ def _install_and_close(
         CompactionRun.Status.APPLIED,
         reason=_explain_applied(outcome),
         error=outcome.summary_error,
-        boundary_before=context.facts.boundary_seq,
+        boundary_before=context.facts.live.boundary_seq,
         version_before=transcript.version,
         version_after=version,
         summary_before=transcript.summary,

@@ -126,7 +126,7 @@ def _build_run(session_id: UUID, trigger: str, options: RunOptions) -> Compactio
         from_version=options.get("from_version"),
         only_stages=list(options.get("stages", ())),
         summary_model=summary_model,
-        model=summary_model or context.facts.summary_model,
+        model=summary_model or context.facts.model.summary_model,
         basis=repetition.describe_basis(context, options),
     )
 
@@ -137,7 +137,7 @@ def _find_provider(context: SessionContext, chosen_model: str) -> str:
     A model that the policy names and that cannot write is found, and told of, when the run begins.
     """
     named_model = context.policy.summary.model
-    model = context.facts.summary_model if named_model == "same" else named_model
+    model = context.facts.model.summary_model if named_model == "same" else named_model
     model = chosen_model or model
     return model.partition("/")[0] if "/" in model else ""
 

@@ -19,12 +19,12 @@ def describe_basis(context: SessionContext, options: Mapping[str, object]) -> st
     """Return a fingerprint of all that decides how a run ends, apart from the model's mood."""
     facts = context.facts
     parts = [
-        facts.version,
+        facts.live.version,
         facts.last_seq,
         facts.message_count,
-        facts.model,
-        facts.summary_model,
-        facts.window,
+        facts.model.name,
+        facts.model.summary_model,
+        facts.model.window,
         context.policy.to_dict(),
         {name: value for name, value in options.items() if value},
     ]

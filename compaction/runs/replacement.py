@@ -26,9 +26,9 @@ def find_base(session_id: UUID) -> tuple[int, int]:
     """
     facts = load_session_facts(session_id)
     base_version = load_history(session_id).base_version
-    if facts is None or not facts.boundary_seq or base_version is None:
+    if facts is None or not facts.live.boundary_seq or base_version is None:
         raise NothingToReplace("The chat has no summary that could be written anew.")
-    return base_version, facts.boundary_seq - 1
+    return base_version, facts.live.boundary_seq - 1
 
 
 @contextmanager

@@ -56,7 +56,7 @@ def _count_messages_to_summarize(session_id: UUID, model: AiModel) -> int:
         session_id=session_id,
         trigger=CompactionRun.Trigger.ON_MODEL_CHANGE,
         policy=context.policy_name,
-        boundary_before=context.facts.boundary_seq,
+        boundary_before=context.facts.live.boundary_seq,
     )
     simulate = partial(simulate_summary, policy=context.policy)
     transcript = execution.load_transcript(context)

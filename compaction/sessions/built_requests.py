@@ -13,7 +13,7 @@ from compaction.core import attachments
 from compaction.core.counting import build_counter
 from compaction.core.estimate import LastUsage, estimate_transcript
 from compaction.core.transcript import Transcript
-from compaction.sessions.facts import SessionFacts, count_tool_rounds
+from compaction.sessions.facts import ModelFacts, SessionFacts, count_tool_rounds
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.translation import serialize_tools, to_entry
 from models_registry.models import AiModel
@@ -111,12 +111,14 @@ def append_system_text(request: Request, text: str) -> Request:
 def build_model_facts(model: AiModel, request: Request) -> SessionFacts:
     """Return the facts of a request that belongs to no session; this takes no query."""
     return SessionFacts(
-        model=str(model),
-        family=model.provider.family,
-        window=model.context_window_size,
-        max_input=model.max_input_tokens,
-        output_reserve=model.output_reserve,
-        model_policy=model.policy,
+        model=ModelFacts(
+            name=str(model),
+            family=model.provider.family,
+            window=model.context_window_size,
+            max_input=model.max_input_tokens,
+            output_reserve=model.output_reserve,
+            policy=model.policy,
+        ),
         max_tokens=request.max_tokens,
     )
 
@@ -141,7 +143,7 @@ def fit_attachments(context: SessionContext, request: Request) -> Request:
     sent_files = [file for message in request.messages for file in message.files]
     if not sent_files:
         return request
-    token_counter = build_counter(context.policy, context.facts.family)
+    token_counter = build_counter(context.policy, context.facts.model.family)
     text_files = [
         attachments.FileEntry(file.size, file.text, token_counter.count_text(file.text))
         for file in sent_files
@@ -161,7 +163,7 @@ def _calculate_file_budget(context: SessionContext, bare_request: Request) -> in
     """
     if context.budget is None:
         return None
-    parsed_request = parse_request(bare_request, None, family=context.facts.family)
+    parsed_request = parse_request(bare_request, None, family=context.facts.model.family)
     # Stored token counts include the files, so every message is counted again by its text.
     uncounted_entries = tuple(
         replace(entry, tokens=0) for entry in parsed_request.transcript.entries
@@ -200,7 +202,7 @@ def add_runtime_hint(context: SessionContext, request: Request) -> Request:
     It stands in every prompt of a loop, the first one too: there the model decides how many items
     it works on. The request is unchanged if the policy wants no hint, or if there are no tools.
     """
-    if not context.policy.flow.runtime_hint or not context.facts.tool_chars:
+    if not context.policy.flow.runtime_hint or not context.facts.sizes.tool_chars:
         return request
     rounds, calls = count_tool_rounds(context.facts)
     return append_system_text(request, HINT_TEMPLATE.format(rounds=rounds, calls=calls))

@@ -28,18 +28,49 @@ from models_registry.models import AiModel
 _REWIND_SOURCES = (ContextRevision.Source.REWIND, ContextRevision.Source.RESET)
 
 NO_SESSION = UUID(int=0)
+NO_CONTEXT = LiveContext(session_id=NO_SESSION, version=0, boundary_seq=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFacts:
+    """What is known of a language model. A size is in tokens; None: unknown."""
+
+    name: str  # provider/name; empty where there is none
+    family: str
+    window: int | None
+    max_input: int | None = None  # the most that the model takes as a request, if that is less
+    output_reserve: int | None
+    policy: str = ""
+    summary_model: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedSizes:
+    """The sizes of everything that is sent apart from messages, in characters or tokens."""
+
+    system_chars: int = 0
+    tool_chars: int = 0
+    reference_chars: int = 0  # the text around the summary, and the background beside it
+    recalled_chars: int = 0  # what the open turn brings back from before the boundary
+    attached_tokens: int = 0  # text files of live messages, estimated by STORED_CHARS_PER_TOKEN
+    attached_images: int = 0
+
+    @property
+    def chars(self) -> int:
+        """The characters of all of it but the files."""
+        return self.system_chars + self.tool_chars + self.reference_chars + self.recalled_chars
 
 
 @dataclass(frozen=True, kw_only=True)
 class SessionFacts:
     """What is known about a session, or a model alone, before any message is loaded.
 
-    Names are empty strings where nothing is set. Sizes are tokens, unless their name says
-    characters.
+    Names are empty strings where nothing is set.
     """
 
     session_id: UUID = NO_SESSION
     owner_pk: Any = None  # the key of its user; None for a model alone
+    model: ModelFacts
 
     # Its settings.
     policy: str = ""
@@ -47,30 +78,12 @@ class SessionFacts:
     is_automatic: bool = True
     max_tokens: int | None = None  # the longest answer that the session requests
 
-    # Its language model; a size of None is unknown.
-    model: str
-    family: str
-    window: int | None
-    max_input: int | None = None  # the most that the model takes as a request, if that is less
-    output_reserve: int | None
-    model_policy: str = ""
-    summary_model: str = ""
-
     # Its context. The user may have gone back to an earlier one, and nothing was installed since
     # then.
-    version: int = 0
+    live: LiveContext = NO_CONTEXT
     is_rewound: bool = False
     summary: str | None = None
-    boundary_seq: int | None = None
-    kept_seqs: tuple[int, ...] = ()  # unpinned messages before the boundary that are still sent
-
-    # Sizes of everything that is sent apart from messages.
-    system_chars: int = 0
-    tool_chars: int = 0
-    reference_chars: int = 0  # the text around the summary, and the background beside it
-    attached_tokens: int = 0  # text files of live messages, estimated by STORED_CHARS_PER_TOKEN
-    attached_images: int = 0
-    recalled_chars: int = 0  # what the open turn brings back from before the boundary
+    sizes: FixedSizes = FixedSizes()
 
     # Its messages, compacted ones included.
     message_count: int = 0
@@ -89,34 +102,40 @@ def load_session_facts(session_id: UUID) -> SessionFacts | None:
     row = load_measured_row(session_id)
     if row is None:
         return None
-    kept_seqs = tuple(row["kept_seqs"] or ())
     shared_text = system_text.load_shared_text(row["project_id"]) if row["project_id"] else None
     model_name = _join_model_name(row["provider_name"], row["model_name"])
     facts = SessionFacts(
         session_id=session_id,
         owner_pk=row["owner_id"],
+        model=ModelFacts(
+            name=model_name,
+            family=row["family"] or "",
+            window=row["context_window_size"],
+            max_input=row["max_input_tokens"],
+            output_reserve=row["output_reserve"],
+            policy=row["model_policy"] or "",
+            summary_model=row["summary_model_name"] or model_name,
+        ),
         policy=row["policy"],
         compact_threshold=row["compact_threshold"],
         is_automatic=row["auto_compact"],
         max_tokens=row["params"].get("max_tokens"),
-        model=model_name,
-        family=row["family"] or "",
-        window=row["context_window_size"],
-        max_input=row["max_input_tokens"],
-        output_reserve=row["output_reserve"],
-        model_policy=row["model_policy"] or "",
-        summary_model=row["summary_model_name"] or model_name,
-        version=row["context_version"],
+        live=LiveContext(
+            session_id=session_id,
+            version=row["context_version"],
+            boundary_seq=row["compact_boundary_seq"],
+            kept_seqs=tuple(row["kept_seqs"] or ()),
+        ),
         is_rewound=row["revision_source"] in _REWIND_SOURCES,
         summary=row["compacted_summary"],
-        boundary_seq=row["compact_boundary_seq"],
-        kept_seqs=kept_seqs,
-        system_chars=row["system_chars"],
-        tool_chars=len(serialize_tools(_list_tools(session_id, row, shared_text))),
-        reference_chars=summary_block.count_wrapping_chars(
-            row["compacted_summary"], row["background"] or "", row["placement"] or {}
+        sizes=FixedSizes(
+            system_chars=row["system_chars"],
+            tool_chars=len(serialize_tools(_list_tools(session_id, row, shared_text))),
+            reference_chars=summary_block.count_wrapping_chars(
+                row["compacted_summary"], row["background"] or "", row["placement"] or {}
+            ),
+            recalled_chars=recalled.count_block_chars(row["recalled"]),
         ),
-        recalled_chars=recalled.count_block_chars(row["recalled"]),
         message_count=row["message_count"],
         last_seq=row["last_seq"],
         newest_prompt_tokens=row["newest_prompt_tokens"] or 0,
@@ -129,7 +148,7 @@ def load_session_facts(session_id: UUID) -> SessionFacts | None:
 
 def describe_model(facts: SessionFacts, *, provider: str, model: str) -> SessionFacts:
     """Return the facts with the sizes of the registry's model, else of the catalog's."""
-    name = model or facts.model.partition("/")[2]
+    name = model or facts.model.name.partition("/")[2]
     if provider:
         rows = AiModel.objects.select_related("provider")
         row = rows.filter(provider__name=provider, name=name).first()
@@ -141,16 +160,16 @@ def describe_model(facts: SessionFacts, *, provider: str, model: str) -> Session
         catalog_model = look_up_model(name)
         family, model_policy = provider, ""
         values = catalog_model.values if catalog_model else {}
-    return replace(
-        facts,
-        model=str(row) if row else _join_model_name(provider, name),
+    model_facts = replace(
+        facts.model,
+        name=str(row) if row else _join_model_name(provider, name),
         family=family,
         window=values.get("context_window_size"),
         max_input=values.get("max_input_tokens"),
         output_reserve=values.get("output_reserve"),
-        model_policy=model_policy,
-        last_usage=None,
+        policy=model_policy,
     )
+    return replace(facts, model=model_facts, last_usage=None)
 
 
 def sum_message_tokens(
@@ -162,16 +181,14 @@ def sum_message_tokens(
     """
     if after_seq >= facts.last_seq > 0:
         return 0
-    return live_sums.sum_live_tokens(
-        _build_live_context(facts), after_seq=after_seq, before_seq=before_seq
-    )
+    return live_sums.sum_live_tokens(facts.live, after_seq=after_seq, before_seq=before_seq)
 
 
 def count_live_messages(facts: SessionFacts) -> int:
     """Return the number of messages that the next request would send."""
-    if not facts.boundary_seq:
+    if not facts.live.boundary_seq:
         return facts.message_count
-    return live_sums.count_live_messages(_build_live_context(facts))
+    return live_sums.count_live_messages(facts.live)
 
 
 def load_last_model(facts: SessionFacts) -> str:
@@ -213,15 +230,6 @@ def select_owner(session_id: UUID) -> QuerySet[Session, Any]:
 def list_session_ids(owner: AbstractBaseUser | AnonymousUser) -> QuerySet[Session, UUID]:
     """Return the ids of a user's sessions, as a subquery."""
     return Session.objects.owned_by(owner).values_list("id", flat=True)
-
-
-def _build_live_context(facts: SessionFacts) -> LiveContext:
-    return LiveContext(
-        session_id=facts.session_id,
-        version=facts.version,
-        boundary_seq=facts.boundary_seq,
-        kept_seqs=facts.kept_seqs,
-    )
 
 
 def _build_last_usage(row: dict[str, Any]) -> LastUsage | None:
@@ -274,20 +282,21 @@ def _add_project(facts: SessionFacts, row: dict[str, Any], shared_text: SharedTe
 
     A count of the provider from before that changed says nothing about the next request.
     """
-    lengths = (shared_text.count_chars(_count_file_chars(row)), facts.system_chars)
+    lengths = (shared_text.count_chars(_count_file_chars(row)), facts.sizes.system_chars)
     is_outdated = row["usage_at"] is not None and row["usage_at"] < shared_text.edited_at
     return replace(
         facts,
-        system_chars=sum(lengths) + (2 if all(lengths) else 0),
+        sizes=replace(facts.sizes, system_chars=sum(lengths) + (2 if all(lengths) else 0)),
         last_usage=None if is_outdated else facts.last_usage,
     )
 
 
 def _add_files(facts: SessionFacts, row: dict[str, Any]) -> SessionFacts:
     """Return the facts with the sizes of the files that are sent."""
-    file_sum = live_sums.sum_live_files(_build_live_context(facts))
+    file_sum = live_sums.sum_live_files(facts.live)
     image_count = min(file_sum.images, MAX_IMAGES) if row["supports_images"] is not False else 0
-    return replace(facts, attached_tokens=file_sum.tokens, attached_images=image_count)
+    sizes = replace(facts.sizes, attached_tokens=file_sum.tokens, attached_images=image_count)
+    return replace(facts, sizes=sizes)
 
 
 def _join_model_name(provider_name: str | None, model_name: str | None) -> str:

@@ -91,16 +91,16 @@ def estimate_fixed_parts(context: SessionContext) -> dict[str, int]:
     """Return the estimated tokens of system_prompt, summary and tool_definitions."""
     facts = context.facts
     knobs = context.policy.estimate
-    token_counter = build_counter(context.policy, facts.family)
+    token_counter = build_counter(context.policy, facts.model.family)
     system_tokens = 0
     if knobs.count_system:
-        system_tokens = estimate_text_tokens(context, facts.system_chars)
-    summary_tokens = estimate_text_tokens(context, facts.reference_chars)
+        system_tokens = estimate_text_tokens(context, facts.sizes.system_chars)
+    summary_tokens = estimate_text_tokens(context, facts.sizes.reference_chars)
     if facts.summary:
         summary_tokens += token_counter.count_text(facts.summary)
     tool_tokens = 0
-    if facts.tool_chars and knobs.count_tools:
-        tool_tokens = token_counter.count_characters(facts.tool_chars, ignore_factor=True)
+    if facts.sizes.tool_chars and knobs.count_tools:
+        tool_tokens = token_counter.count_characters(facts.sizes.tool_chars, ignore_factor=True)
     return {
         "system_prompt": system_tokens,
         "summary": summary_tokens,
@@ -114,7 +114,7 @@ def estimate_attachments(context: SessionContext) -> int:
     Text files take no more than their share of the window.
     """
     budget = context.budget
-    text_tokens = recount_tokens(context, context.facts.attached_tokens)
+    text_tokens = recount_tokens(context, context.facts.sizes.attached_tokens)
     if text_tokens and budget is not None:
         file_budget = compute_file_budget(
             budget.window,
@@ -123,19 +123,19 @@ def estimate_attachments(context: SessionContext) -> int:
             context.policy.files.budget_ratio,
         )
         text_tokens = min(text_tokens, file_budget)
-    return text_tokens + context.facts.attached_images * context.policy.estimate.image_tokens
+    return text_tokens + context.facts.sizes.attached_images * context.policy.estimate.image_tokens
 
 
 def estimate_recalled(context: SessionContext) -> int:
     """Return the estimated tokens of what the open turn brought back from before the boundary."""
-    return estimate_text_tokens(context, context.facts.recalled_chars)
+    return estimate_text_tokens(context, context.facts.sizes.recalled_chars)
 
 
 def estimate_text_tokens(context: SessionContext, characters: int) -> int:
     """Return the estimated tokens of a text of this length; 0 for an empty one."""
     if not characters:
         return 0
-    return estimate_characters(characters, context.policy, context.facts.family)
+    return estimate_characters(characters, context.policy, context.facts.model.family)
 
 
 def recount_tokens(context: SessionContext, stored_tokens: int, message_count: int = 0) -> int:
@@ -184,10 +184,9 @@ def estimate_plain_tokens(context: SessionContext, *, before_seq: int | None = N
     With `before_seq` it is the size of the request that this message answered.
     """
     facts = context.facts
-    summary_chars = len(facts.summary or "") + facts.reference_chars
-    overhead_chars = facts.system_chars + facts.tool_chars + summary_chars + facts.recalled_chars
+    overhead_chars = facts.sizes.chars + len(facts.summary or "")
     message_tokens = sum_message_tokens(facts, before_seq=before_seq)
-    return overhead_chars // STORED_CHARS_PER_TOKEN + facts.attached_tokens + message_tokens
+    return overhead_chars // STORED_CHARS_PER_TOKEN + facts.sizes.attached_tokens + message_tokens
 
 
 def _measure_without_usage(context: SessionContext) -> Measurement:

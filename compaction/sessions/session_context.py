@@ -80,14 +80,14 @@ def load_session_context(
         facts = describe_model(facts, provider=provider, model=model)
     is_automatic = facts.is_automatic and policies.is_compaction_automatic()
     policy_name, active_policy = policy or _choose_session_policy(facts)
-    records = load_records(session_id, facts.model)
+    records = load_records(session_id, facts.model.name)
     context = SessionContext(
         facts=replace(facts, is_automatic=is_automatic),
         policy_name=policy_name,
         policy=active_policy,
         state=records.state,
         budget=None,
-        model_calibration=calibration.build_calibration(records.ratio_row, facts.window),
+        model_calibration=calibration.build_calibration(records.ratio_row, facts.model.window),
         is_summary_running=records.is_summary_running,
     )
     context = replace(context, budget=plan_budget(context))
@@ -105,7 +105,7 @@ def build_learned_key(facts: SessionFacts) -> str:
 
     The sizes are void once the model changes, or once an operator corrects its window.
     """
-    return f"{facts.model} {facts.window}"
+    return f"{facts.model.name} {facts.model.window}"
 
 
 def plan_budget(context: SessionContext) -> Budget | None:
@@ -117,16 +117,16 @@ def plan_budget(context: SessionContext) -> Budget | None:
     return plan(
         context.policy,
         _find_window(context),
-        max_input=facts.max_input,
-        output_reserve=facts.output_reserve,
+        max_input=facts.model.max_input,
+        output_reserve=facts.model.output_reserve,
         max_tokens=facts.max_tokens,
-        family=facts.family,
+        family=facts.model.family,
     )
 
 
 def _choose_session_policy(facts: SessionFacts) -> tuple[str, Policy]:
     """Return the name and the policy of a session, with its own threshold or the project's."""
-    policy_name, policy = policies.choose_policy(facts.policy, facts.model_policy)
+    policy_name, policy = policies.choose_policy(facts.policy, facts.model.policy)
     threshold = facts.compact_threshold
     if threshold is None:
         threshold = policies.get_project_threshold()
@@ -140,6 +140,6 @@ def _find_window(context: SessionContext) -> int | None:
     if context.has_refusal_sizes:
         learned_windows.append(context.state.learned_window)
     smallest_window = min((window for window in learned_windows if window), default=None)
-    if facts.window:
-        return min(facts.window, smallest_window or facts.window)
+    if facts.model.window:
+        return min(facts.model.window, smallest_window or facts.model.window)
     return smallest_window

@@ -126,7 +126,7 @@ def _fit_entries(
     """Return stored messages as entries, in the form that a fitted request gives them."""
     stored_messages = list(context_messages)
     request = Request(
-        model=facts.model,
+        model=facts.model.name,
         system=build_system_text(session),
         messages=[message.build_chat_message() for message in stored_messages],
         tools=tool_definitions,

@@ -73,7 +73,7 @@ def _find_window_source(context: SessionContext) -> Literal["registry", "learned
     if context.budget is None:
         return None
     has_learned = context.model_calibration.window is not None or context.has_refusal_sizes
-    is_other = context.budget.window != context.facts.window
+    is_other = context.budget.window != context.facts.model.window
     return "learned" if is_other and has_learned else "registry"
 
 

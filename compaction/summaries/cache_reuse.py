@@ -33,7 +33,7 @@ class CacheReuse:
         self.summary_model = summary_model
         self.form = context.policy.summary.prompt
         has_files = bool(request_size.estimate_attachments(context))
-        if has_files or summary_model.model != context.facts.model:
+        if has_files or summary_model.model != context.facts.model.name:
             # Files are cut to the room of each request, so that no two begin alike.
             self.form = "transcript"
 

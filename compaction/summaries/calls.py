@@ -126,7 +126,7 @@ class SummaryClient:
         self.cache_reuse = CacheReuse(run, context, summary_model)
         self.pace = Pace(self.model, floor=max(self.knobs.timeout, summary_model.timeout))
         self.window = summary_model.window or session_window
-        if summary_model.model == context.facts.model:
+        if summary_model.model == context.facts.model.name:
             # The session's budget knows the window that a refusal stated, if there was one.
             self.window = session_window or self.window
 

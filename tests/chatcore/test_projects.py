@@ -295,7 +295,7 @@ def test_files_that_do_not_fit_are_searched_and_quoted_with_their_place(
     assert names[-1] == "search_project_files"
     facts = load_session_facts(session.pk)
     assert facts
-    assert facts.tool_chars == len(serialize_tools(list_session_tools(session)))
+    assert facts.sizes.tool_chars == len(serialize_tools(list_session_tools(session)))
     question = {"query": "When is a deposit paid?"}
     scripted.script(
         Reply(tool_calls=[make_tool_call("search_project_files", question)]),

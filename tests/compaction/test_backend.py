@@ -92,7 +92,7 @@ def test_what_a_pass_leaves_is_what_the_next_one_finds(talked: Session) -> None:
         "[left out]",
         8,
     )
-    assert subject(talked).kept_seqs == (1, 2)
+    assert subject(talked).live.kept_seqs == (1, 2)
     revision = talked.revisions.get()
     assert (revision.background, revision.placement["place"], revision.run) == (
         "TASKS: none",
@@ -191,8 +191,8 @@ def test_files_and_images_are_measured_where_they_are_sent(talked: Session) -> N
             intake.store_file(talked, name=f"{seq}.png", data=build_png(4, 3)),
         ]
         intake.bind_files(talked.messages.get(seq=seq), [each.pk for each in texts])
-    each = subject(talked).attached_tokens // 6
-    assert subject(talked).attached_images == 6
+    each = subject(talked).sizes.attached_tokens // 6
+    assert subject(talked).sizes.attached_images == 6
     talked.messages.filter(seq=2).update(pinned=True)
     edits = (
         TranscriptEdit(seq=1, kind="excerpted", replacement="short"),
@@ -200,26 +200,29 @@ def test_files_and_images_are_measured_where_they_are_sent(talked: Session) -> N
     )
     install(talked, exempt_seqs=(1, 5), edits=edits)
     now = subject(talked)
-    assert (now.attached_tokens, now.attached_images) == (each * 3, 3)  # of the messages 2, 5 and 9
+    assert (now.sizes.attached_tokens, now.sizes.attached_images) == (
+        each * 3,
+        3,
+    )  # of the messages 2, 5 and 9
     assert sum(entry.images for entry in load(talked).entries) == 3
     AiModel.objects.update(supports_images=False)
-    assert subject(talked).attached_images == 0
+    assert subject(talked).sizes.attached_images == 0
 
 
 def test_tools_that_the_client_runs_are_measured_while_their_turn_is_open(talked: Session) -> None:
     AiModel.objects.update(supports_tools=True)
-    before = subject(talked).tool_chars
+    before = subject(talked).sizes.tool_chars
     theirs = {
         "name": "look_up",
         "description": "Looks it up. " * 100,
         "parameters": {"type": "object", "properties": {}},
     }
     turn = talked.turns.create(status="waiting", tools=[theirs], lease_until=timezone.now())
-    assert subject(talked).tool_chars > before + 1_200
-    assert len(load(talked).tools) == subject(talked).tool_chars
+    assert subject(talked).sizes.tool_chars > before + 1_200
+    assert len(load(talked).tools) == subject(talked).sizes.tool_chars
     turn.status = "completed"
     turn.save()
-    assert subject(talked).tool_chars == len(load(talked).tools) == before
+    assert subject(talked).sizes.tool_chars == len(load(talked).tools) == before
 
 
 def test_a_summary_in_the_system_text_is_a_summary_where_system_texts_do_not_count(

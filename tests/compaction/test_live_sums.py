@@ -74,7 +74,7 @@ def check_sums(session: Session) -> None:
             session_id=session.pk,
             version=session.context_version,
             boundary_seq=session.compact_boundary_seq,
-            kept_seqs=facts.kept_seqs,
+            kept_seqs=facts.live.kept_seqs,
         )
         tokens = sum(count_tokens(message, edits) for message in in_range)
         sum_tokens = partial(live_sums.sum_live_tokens, context, after_seq=after_seq)
@@ -86,8 +86,8 @@ def check_sums(session: Session) -> None:
     sent_ids = {message.pk for message in live_messages} - edits.keys()
     files = [file for file in session.attachments.all() if file.message_id in sent_ids]
     texts = [file for file in files if not file.media_type.startswith("image/")]
-    assert facts.attached_tokens == sum(file.token_estimate for file in texts)
-    assert facts.attached_images == len(files) - len(texts)
+    assert facts.sizes.attached_tokens == sum(file.token_estimate for file in texts)
+    assert facts.sizes.attached_images == len(files) - len(texts)
 
 
 def choose(session: Session, choice: int, **conditions: Any) -> Message | None:

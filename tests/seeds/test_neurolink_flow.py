@@ -147,7 +147,7 @@ def test_a_truncation_is_undone_like_a_summary(loop: Session, scripted: Scripted
     engine.rewind_run(CompactionRun.objects.get())
     now = session_context.load_session_context(loop.pk)
     assert now is not None
-    assert (now.facts.boundary_seq, now.facts.summary) == (None, None)
+    assert (now.facts.live.boundary_seq, now.facts.summary) == (None, None)
 
 
 def test_an_overflow_compacts_to_seventy_percent_and_is_sent_once_more(

@@ -43,7 +43,7 @@ class MissingView(SessionScopedView):
         missing_lines = missing.find_missing_lines(context)
         return Response(
             {
-                "context_version": context.facts.version,
+                "context_version": context.facts.live.version,
                 "lines": serialize_lines(session_id, list(missing_lines.lines)),
                 "count": missing_lines.count,
                 "is_complete": missing_lines.is_complete,

@@ -40,7 +40,7 @@ def find_missing_lines(context: SessionContext) -> MissingLines:
 
     What is sent is the summary, all beside it, and the messages that are sent as they are.
     """
-    boundary_seq = context.facts.boundary_seq or 0
+    boundary_seq = context.facts.live.boundary_seq or 0
     if not boundary_seq or not context.facts.summary:
         return MissingLines()
     read_seq = recorder.read_up_to(context, last_seq=boundary_seq - 1, limit=MAX_READ)

@@ -22,7 +22,7 @@ Status = LedgerLine.Status
 
 def render_stored_lines(context: SessionContext) -> str:
     """Return the ledger for the context as it is."""
-    first_live_seq = context.facts.boundary_seq or 0
+    first_live_seq = context.facts.live.boundary_seq or 0
     shortened_seqs: Collection[int] = ()
     if context.policy.ledger.ratio:
         shortened_seqs = list_shortened_seqs(context.facts.session_id, first_seq=first_live_seq)
@@ -68,7 +68,7 @@ def estimate_growth(context: SessionContext, last_seq: int) -> int:
     """
     if not context.policy.ledger.ratio:
         return 0
-    present_text = render_lines(context, boundary_seq=context.facts.boundary_seq)
+    present_text = render_lines(context, boundary_seq=context.facts.live.boundary_seq)
     next_text = render_lines(context, boundary_seq=last_seq + 1)
     return max(0, len(next_text) - len(present_text))
 

@@ -92,7 +92,7 @@ def _publish_rules(session_id: UUID, fingerprint: str) -> None:
             return
         publish_state(session_id)
         context = load_session_context(session_id)
-        version = context.facts.version if context else 0
+        version = context.facts.live.version if context else 0
         SentRules.objects.update_or_create(
             session_id=session_id, defaults={"fingerprint": fingerprint, "version": version}
         )
