@@ -1,6 +1,6 @@
 """Messages as clients send them, before they are stored or sent on."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
@@ -67,6 +67,11 @@ class ClientMessage:
             images=tuple(image_parts),
             provider_data=self.provider_data,
         )
+
+
+def convert_messages(messages: Iterable[ClientMessage], model: AiModel) -> list[ChatMessage]:
+    """Return messages for the provider of a model."""
+    return [message.to_chat_message(supports_images=model.may_see_images) for message in messages]
 
 
 def store_files(

@@ -10,6 +10,9 @@ from typing import Any
 
 from models_registry import keys
 
+# The member of a call's `extra_content` that is ours, in chat completions.
+SEAL_NAME = "chatcore"
+
 
 def seal(provider_data: Mapping[str, Any], *, reasoning: str = "") -> str:
     """Return the data in a form that only this server can read."""

@@ -2,36 +2,83 @@
 
 import json
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
 from typing import Any
 from uuid import uuid4
 
-from chatcore.contrib.compat.sealed_data import seal
-from chatcore.providers.base import StreamEnd, StreamPart, TextDelta, Usage
+from chatcore.contrib.compat.chat_completions import errors
+from chatcore.contrib.compat.chat_completions.request import CompletionRequest
+from chatcore.contrib.compat.chat_completions.stateless import build_provider_request
+from chatcore.contrib.compat.chat_completions.streams import DONE_EVENT, HEARTBEAT_COMMENT
+from chatcore.contrib.compat.client_messages import convert_messages
+from chatcore.contrib.compat.sealed_data import SEAL_NAME, seal
+from chatcore.models import Turn
+from chatcore.providers.base import Request, StreamEnd, StreamPart, TextDelta, Usage
 
 # Clients know no word for an end that nobody knows; what they know is that such an answer is cut.
 FINISH_REASONS = {"refusal": "content_filter", "unknown": "length"}
 
 
-# The member of a call's `extra_content` that is ours.
-SEAL_NAME = "chatcore"
+class CompletionForm:
+    """The form of one completion (the protocol AnswerForm)."""
 
+    def __init__(self, request: CompletionRequest) -> None:
+        self._request = request
+        self._id = f"chatcmpl-{uuid4().hex}"
+        self._created = int(time.time())
 
-@dataclass(frozen=True, kw_only=True)
-class CompletionEnvelope:
-    """The members that all chunks of one completion share."""
+    def build_provider_request(self) -> Request:
+        """Return the request without a memory, before it is made to fit."""
+        request = self._request
+        messages = convert_messages(request.messages, request.model)
+        return build_provider_request(
+            request.model, [request.system], messages, request.tools, request.params
+        )
 
-    model: str
-    id: str = field(default_factory=lambda: f"chatcmpl-{uuid4().hex}")
-    created: int = field(default_factory=lambda: int(time.time()))
+    def name_answer(self, turn: Turn, after_seq: int) -> None:
+        """Do nothing: the ids of completions lead nowhere."""
 
-    def format_chunk(self, *choices: dict[str, Any], **members: Any) -> bytes:
+    async def stream(
+        self, parts: AsyncGenerator[StreamPart | None], count_input: Callable[[], int]
+    ) -> AsyncGenerator[bytes]:
+        """Yield the completion in chunks; an error after the first one becomes an event.
+
+        Clients raise at that event.
+        """
+        has_started = False
+        has_role = False
+        include_usage = self._request.include_usage
+        # With `include_usage`, OpenAI sends null in every chunk but the last.
+        usage_members: dict[str, Any] = {"usage": None} if include_usage else {}
+        try:
+            async with aclosing(parts):
+                async for part in parts:
+                    if part is None:
+                        yield HEARTBEAT_COMMENT
+                        has_started = True
+                        continue
+                    if not has_role:
+                        first_delta = {"role": "assistant", "content": "", "refusal": None}
+                        yield self._format_chunk(format_choice(first_delta), **usage_members)
+                        has_role = has_started = True
+                    for choice in iterate_choices(part):
+                        yield self._format_chunk(choice, **usage_members)
+                    if include_usage and isinstance(part, StreamEnd):
+                        yield self._format_chunk(usage=format_usage(part.usage))
+        except Exception as error:
+            if not has_started:
+                raise
+            yield format_failure(error)
+            return
+        yield DONE_EVENT
+
+    def _format_chunk(self, *choices: dict[str, Any], **members: Any) -> bytes:
         """Return one chunk as an event of a stream."""
         head = self._build_head("chat.completion.chunk")
         return format_event(head | {"choices": choices} | members)
 
-    def format_completion(self, text: str, reasoning: str, final_part: StreamEnd) -> dict[str, Any]:
+    def format_answer(self, text: str, reasoning: str, final_part: StreamEnd) -> dict[str, Any]:
         """Return the whole completion."""
         # OpenAI sends null, not "", as the content of an answer that only calls tools.
         content = text if text or not final_part.tool_calls else None
@@ -52,10 +99,10 @@ class CompletionEnvelope:
 
     def _build_head(self, object_type: str) -> dict[str, Any]:
         return {
-            "id": self.id,
+            "id": self._id,
             "object": object_type,
-            "created": self.created,
-            "model": self.model,
+            "created": self._created,
+            "model": self._request.model_name,
         }
 
 
@@ -133,3 +180,9 @@ def _get_reasoning_details(final_part: StreamEnd) -> dict[str, Any]:
 
 def _get_finish_reason(final_part: StreamEnd) -> str:
     return FINISH_REASONS.get(final_part.reason, final_part.reason)
+
+
+def format_failure(error: Exception) -> bytes:
+    """Return the event that ends a stream with an error."""
+    _, body = errors.format_error(errors.describe_failure(error))
+    return format_event(body)

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from chatcore.base.rest.problems import InvalidFieldError
-from chatcore.contrib.compat.chat_completions.completion_format import SEAL_NAME
 from chatcore.contrib.compat.client_messages import ClientMessage
 from chatcore.contrib.compat.content_parts import (
     Content,
@@ -18,7 +17,7 @@ from chatcore.contrib.compat.content_parts import (
     parse_text,
     require_object,
 )
-from chatcore.contrib.compat.sealed_data import unseal
+from chatcore.contrib.compat.sealed_data import SEAL_NAME, unseal
 from chatcore.models import Attachment
 from chatcore.providers.base import ToolCall
 from chatcore.providers.provider_data import REASONING_FIELDS

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -12,10 +12,10 @@ from chatcore.accounts.spending import Purpose, Reservation, end_call, expect_us
 from chatcore.base.threads import run_in_thread
 from chatcore.base.token_estimate import estimate_tokens
 from chatcore.context.compactor import FittedRequest, get_compactor
-from chatcore.contrib.compat.chat_completions.request import CompletionRequest
+from chatcore.contrib.compat.content_parts import join_texts
 from chatcore.providers import normal_form
 from chatcore.providers import registry as provider_registry
-from chatcore.providers.base import Request, StreamEnd, StreamPart, Tool
+from chatcore.providers.base import ChatMessage, Request, StreamEnd, StreamPart, Tool
 from chatcore.providers.errors import (
     ContextOverflow,
     ImagesRefused,
@@ -161,24 +161,24 @@ class StatelessExchange:
                 logger.warning("the size of a request was not learned", exc_info=True)
 
 
-def build_provider_request(completion_request: CompletionRequest) -> Request:
+def build_provider_request(
+    model: AiModel,
+    texts: Iterable[str | None],
+    messages: Sequence[ChatMessage],
+    tools: Iterable[Mapping[str, Any]],
+    params: Mapping[str, Any],
+) -> Request:
     """Build the request for the provider, before it is made to fit.
 
     Clients that cut their own history leave calls without results and results without calls. These
     are repaired as in a session.
     """
-    model = completion_request.model
-    params = dict(completion_request.params)
-    max_tokens = params.pop("max_tokens", None)
-    messages = [
-        message.to_chat_message(supports_images=model.may_see_images)
-        for message in completion_request.messages
-    ]
+    other_params = {name: value for name, value in params.items() if name != "max_tokens"}
     return Request(
         model=model.name,
-        system=completion_request.system or "",
+        system=join_texts(texts),
         messages=normal_form.pair_tool_calls(messages),
-        tools=[Tool(**tool) for tool in completion_request.tools],
-        max_tokens=max_tokens,
-        params=params,
+        tools=[Tool(**tool) for tool in tools],
+        max_tokens=params.get("max_tokens"),
+        params=other_params,
     )

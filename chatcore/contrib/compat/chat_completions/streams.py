@@ -1,61 +1,13 @@
 """Stream an answer: from the parts of a provider or a turn to the bytes of a response."""
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
-from typing import Any
 
-from chatcore.contrib.compat.chat_completions import errors
-from chatcore.contrib.compat.chat_completions.completion_format import (
-    CompletionEnvelope,
-    format_choice,
-    format_event,
-    format_usage,
-    iterate_choices,
-)
 from chatcore.providers.base import ReasoningDelta, StreamEnd, StreamPart, TextDelta
-
-logger = logging.getLogger(__name__)
 
 HEARTBEAT_COMMENT = b": waiting\n\n"  # clients ignore comments
 DONE_EVENT = b"data: [DONE]\n\n"
-
-
-async def stream_chunks(
-    parts: AsyncGenerator[StreamPart | None], envelope: CompletionEnvelope, *, include_usage: bool
-) -> AsyncGenerator[bytes]:
-    """Yield a completion in chunks; a part that is None becomes a heartbeat.
-
-    Closing this generator closes `parts`. An error before the first chunk is raised, so that it
-    can be the status of the response. After it the status is sent, and the error becomes an event,
-    at which clients raise.
-    """
-    has_started = False
-    has_role = False
-    # With `include_usage`, OpenAI sends null in every chunk but the last.
-    usage_members: dict[str, Any] = {"usage": None} if include_usage else {}
-    try:
-        async with aclosing(parts):
-            async for part in parts:
-                if part is None:
-                    yield HEARTBEAT_COMMENT
-                    has_started = True
-                    continue
-                if not has_role:
-                    first_delta = {"role": "assistant", "content": "", "refusal": None}
-                    yield envelope.format_chunk(format_choice(first_delta), **usage_members)
-                    has_role = has_started = True
-                for choice in iterate_choices(part):
-                    yield envelope.format_chunk(choice, **usage_members)
-                if include_usage and isinstance(part, StreamEnd):
-                    yield envelope.format_chunk(usage=format_usage(part.usage))
-    except Exception as error:
-        if not has_started:
-            raise
-        yield format_failure(error)
-        return
-    yield DONE_EVENT
 
 
 async def await_first_chunk(stream: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
@@ -118,9 +70,3 @@ async def add_heartbeats(
 
 async def _get_next_part(parts: AsyncGenerator[StreamPart]) -> StreamPart | None:
     return await anext(parts, None)
-
-
-def format_failure(error: Exception) -> bytes:
-    """Return the event that ends a stream with an error."""
-    _, body = errors.format_error(errors.describe_failure(error))
-    return format_event(body)

@@ -15,7 +15,7 @@ from chatcore.base.rest.auth import ApiKeyAuthentication
 from chatcore.base.rest.parsers import ImportBodyParser
 from chatcore.contrib.compat import answers
 from chatcore.contrib.compat.chat_completions import errors
-from chatcore.contrib.compat.chat_completions.completion_form import CompletionForm
+from chatcore.contrib.compat.chat_completions.completion_format import CompletionForm
 from chatcore.contrib.compat.chat_completions.model_format import format_model, format_models
 from chatcore.contrib.compat.chat_completions.request import (
     get_usable_model,

@@ -11,6 +11,8 @@ from chatcore.base.threads import run_in_thread
 from chatcore.context import summary_block
 from chatcore.context.clearing import clear_request, list_applied_edits, load_applied_edits
 from chatcore.contrib.compat.chat_completions.errors import describe_failure
+from chatcore.contrib.compat.chat_completions.stateless import build_provider_request
+from chatcore.contrib.compat.client_messages import convert_messages
 from chatcore.contrib.compat.messages import errors
 from chatcore.contrib.compat.messages.input_messages import OWN_SIGNATURE
 from chatcore.contrib.compat.messages.message_format import (
@@ -29,14 +31,12 @@ from chatcore.contrib.compat.messages.message_format import (
 from chatcore.contrib.compat.messages.request import MessageRequest
 from chatcore.contrib.compat.messages.threads import format_message_id
 from chatcore.models import Turn
-from chatcore.providers import normal_form
 from chatcore.providers.base import (
     ReasoningDelta,
     Request,
     StreamEnd,
     StreamPart,
     TextDelta,
-    Tool,
     ToolCall,
 )
 
@@ -63,8 +63,7 @@ class MessageForm:
     def build_provider_request(self) -> Request:
         """Return the request without a memory, before it is made to fit.
 
-        Calls without results and results without calls are repaired as in a session. What the
-        client wants left out is left out, and noted for the answer.
+        What the client wants left out is left out, and noted for the answer.
         """
         request = self._build_whole_request()
         if self._request.clearing:
@@ -73,24 +72,17 @@ class MessageForm:
         return request
 
     def _build_whole_request(self) -> Request:
-        model = self._request.model
-        params = dict(self._request.params)
-        max_tokens = params.pop("max_tokens", None)
-        messages = [
-            message.to_chat_message(supports_images=model.may_see_images)
-            for message in self._request.messages
-        ]
-        texts = [self._request.system]
-        if self._request.summary:
-            texts.append(summary_block.wrap_in_envelope(self._request.summary))
-        return Request(
-            model=model.name,
-            system="\n\n".join(text for text in texts if text),
-            system_cache_control=self._request.system_cache_control,
-            messages=normal_form.pair_tool_calls(messages),
-            tools=[Tool(**tool) for tool in self._request.tools],
-            max_tokens=max_tokens,
-            params=params,
+        request = self._request
+        texts = [request.system]
+        if request.summary:
+            texts.append(summary_block.wrap_in_envelope(request.summary))
+        messages = convert_messages(request.messages, request.model)
+        provider_request = build_provider_request(
+            request.model, texts, messages, request.tools, request.params
+        )
+        return replace(
+            provider_request,
+            system_cache_control=request.system_cache_control,
             wants_thoughts=True,
         )
 

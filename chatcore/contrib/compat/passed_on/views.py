@@ -19,6 +19,7 @@ from chatcore.base.rest import turn_rate
 from chatcore.base.threads import run_in_thread
 from chatcore.base.token_estimate import estimate_tokens
 from chatcore.contrib.compat.chat_completions import streams
+from chatcore.contrib.compat.chat_completions.completion_format import format_failure
 from chatcore.contrib.compat.chat_completions.views import CompatibleAPIView
 from chatcore.contrib.compat.passed_on.request import PassedRequest, parse_passed_request
 from chatcore.providers import openai as openai_provider
@@ -110,7 +111,7 @@ async def _stream_answer(
         failure = error
         if not has_started:
             raise
-        yield streams.format_failure(error)
+        yield format_failure(error)
     finally:
         # Also for a client that has left, which closes this generator, or cancels its very end.
         await asyncio.shield(run_in_thread(end_call, call, failure))

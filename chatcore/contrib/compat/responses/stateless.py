@@ -15,9 +15,12 @@ from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.base.threads import PREPARATION, TOOLS
 from chatcore.context import builder
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
-from chatcore.contrib.compat.chat_completions.stateless import StatelessExchange
+from chatcore.contrib.compat.chat_completions.stateless import (
+    StatelessExchange,
+    build_provider_request,
+)
 from chatcore.contrib.compat.chat_completions.streams import add_heartbeats
-from chatcore.contrib.compat.client_messages import ClientMessage
+from chatcore.contrib.compat.client_messages import convert_messages
 from chatcore.contrib.compat.responses import ids, origins, resource, resuming
 from chatcore.contrib.compat.responses.mcp import items as mcp_items
 from chatcore.contrib.compat.responses.mcp.items import ServerCall
@@ -31,14 +34,11 @@ from chatcore.contrib.compat.responses.output_items import (
 from chatcore.contrib.compat.responses.request import ResponseRequest
 from chatcore.contrib.compat.responses.stream_events import Event, EventWriter
 from chatcore.events.log import HEARTBEAT_SECONDS
-from chatcore.providers import normal_form
 from chatcore.providers.base import (
     ChatMessage,
     ReasoningDelta,
-    Request,
     StreamEnd,
     TextDelta,
-    Tool,
     ToolCall,
     Usage,
 )
@@ -252,8 +252,17 @@ class UnstoredResponse:
             return await TOOLS.run_for(self._owner_id, self.tools.run_call, call)
 
     def _build_exchange(self) -> StatelessExchange:
-        request = _build_provider_request(self)
-        return StatelessExchange(self.request.model, request, owner_id=self._owner_id)
+        request = self.request
+        if not self.messages:
+            raise OpenAIProblem(400, "missing_input", "There is nothing to answer.", param="input")
+        texts = (request.instructions, *request.input.system_texts)
+        provider_request = build_provider_request(
+            request.model, texts, self.messages, request.tools, request.params
+        )
+        tools = [*provider_request.tools, *self.tools.definitions]
+        return StatelessExchange(
+            request.model, replace(provider_request, tools=tools), owner_id=self._owner_id
+        )
 
 
 def _get_status(end: StreamEnd) -> ItemStatus:
@@ -262,9 +271,8 @@ def _get_status(end: StreamEnd) -> ItemStatus:
 
 def _load_messages(user: Any, request: ResponseRequest) -> list[ChatMessage]:
     """Return the stored messages that the request continues, and those of its input."""
-    accepts_images = request.model.may_see_images
     if not (request.previous_response_id or request.input.compaction):
-        return _convert(request.input.messages, supports_images=accepts_images)
+        return convert_messages(request.input.messages, request.model)
     origin = origins.find_origin(user, request)
     request.input.system_texts[:0] = origin.system_texts
     messages: list[ChatMessage] = []
@@ -283,7 +291,7 @@ def _load_messages(user: Any, request: ResponseRequest) -> list[ChatMessage]:
             for message in built_request.messages
             if message.seq is None or message.seq <= last_seq
         ]
-    return [*messages, *_convert(origin.messages, supports_images=accepts_images)]
+    return [*messages, *convert_messages(origin.messages, request.model)]
 
 
 def _refuse_unknown_results(memory: Memory, messages: Sequence[ChatMessage]) -> None:
@@ -293,25 +301,3 @@ def _refuse_unknown_results(memory: Memory, messages: Sequence[ChatMessage]) -> 
         if message.role == "tool" and message.tool_call_id not in call_ids:
             detail = f"No tool call found for function call output {message.tool_call_id}."
             raise InvalidFieldError("input", detail)
-
-
-def _convert(messages: Sequence[ClientMessage], *, supports_images: bool) -> list[ChatMessage]:
-    return [message.to_chat_message(supports_images=supports_images) for message in messages]
-
-
-def _build_provider_request(response: UnstoredResponse) -> Request:
-    """Build the request for the provider, before it is made to fit."""
-    request = response.request
-    params = dict(request.params)
-    max_tokens = params.pop("max_tokens", None)
-    texts = (request.instructions, *request.input.system_texts)
-    if not response.messages:
-        raise OpenAIProblem(400, "missing_input", "There is nothing to answer.", param="input")
-    return Request(
-        model=request.model.name,
-        system="\n\n".join(text for text in texts if text),
-        messages=normal_form.pair_tool_calls(response.messages),
-        tools=[*(Tool(**tool) for tool in request.tools), *response.tools.definitions],
-        max_tokens=max_tokens,
-        params=params,
-    )
