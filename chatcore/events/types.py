@@ -71,6 +71,8 @@ DeltaType = Literal[EventType.MESSAGE_DELTA, EventType.REASONING_DELTA]
 TURN_END_EVENTS: frozenset[EventType] = frozenset(
     {EventType.TURN_COMPLETED, EventType.TURN_FAILED, EventType.TURN_CANCELLED}
 )
+# After these a turn says nothing more, until its client has sent what it waits for.
+PAUSE_EVENTS = TURN_END_EVENTS | {EventType.TURN_WAITING}
 DELTA_TYPES: tuple[DeltaType, ...] = (EventType.MESSAGE_DELTA, EventType.REASONING_DELTA)
 DELTA_EVENTS: frozenset[EventType] = frozenset(DELTA_TYPES)
 

@@ -53,6 +53,13 @@ def record_session_change(
         event_log.append_events(session_id, (EventType.SESSION_UPDATED, payload))
 
 
+def record_differences(session: Session, values: Mapping[str, Any]) -> None:
+    """Record those values of a session that it does not have yet."""
+    changes = {name: value for name, value in values.items() if getattr(session, name) != value}
+    if changes:
+        record_session_change(session.pk, changes)
+
+
 def announce_context_change(session_id: UUID, version: int) -> None:
     """Append the event of a new version of the context, in the transaction that installed it."""
     payload = SessionUpdatedPayload(context_version=version)

@@ -282,6 +282,12 @@ def cancel_turn(session_id: UUID) -> bool:
     return stop_answer(turn.id) or _cancel_waiting_turn(turn.id) or cancel_turn(session_id)
 
 
+def cancel_waiting_turn(session: Session) -> None:
+    """Cancel the session's turn if it waits: its client has sent something else."""
+    if session.turns.filter(status=Turn.Status.WAITING).exists():
+        cancel_turn(session.pk)
+
+
 def stop_answer(turn_id: UUID) -> bool:
     """Cancel a turn while its answer is written; return False if it is not."""
     running_turn = Turn.objects.filter(pk=turn_id, status=Turn.Status.RUNNING)

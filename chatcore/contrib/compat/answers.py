@@ -1,7 +1,7 @@
 """Answer a request of an API in the form of another product's, with a memory or without one."""
 
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Protocol
 
 from asgiref.sync import async_to_sync
@@ -10,8 +10,7 @@ from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatcore.api import event_streams
-from chatcore.api.long_responses import call_at_end, hand_over_stream
+from chatcore.api.long_responses import call_at_end
 from chatcore.api.turn_responses import wait_for_end
 from chatcore.base.rest import turn_rate
 from chatcore.base.slots import Slot
@@ -59,7 +58,7 @@ def answer(
 ) -> HttpResponseBase:
     """Answer the last message, with a memory if the request names a session."""
     if completion_request.session_name:
-        session = memory.find_session(request.user, completion_request)
+        session = memory.find_session(request.user, completion_request.session_name)
         if not is_side_call(completion_request, session):
             return _answer_with_memory(request, completion_request, form)
     slot = capacity.take_slot(request.user.pk)
@@ -84,7 +83,7 @@ def _answer_with_memory(
     ignored_header = _build_ignored_header(completion_request)
     if completion_request.stream:
         parts = watch.watch_parts(memory.stream_parts(turn, after_seq))
-        return _stream_response(
+        return streams.hand_over(
             request,
             form.stream(parts, lambda: get_compactor().estimate_tokens(session)),
             lambda: memory.build_context_headers(turn) | ignored_header,
@@ -112,7 +111,7 @@ def _answer_without_memory(
     ignored_header = _build_ignored_header(completion_request)
     if completion_request.stream:
         parts = streams.add_heartbeats(exchange.stream_parts(), HEARTBEAT_SECONDS)
-        return _stream_response(
+        return streams.hand_over(
             request,
             form.stream(parts, lambda: int(exchange.build_headers()["X-Context-Tokens"])),
             lambda: exchange.build_headers() | ignored_header,
@@ -138,28 +137,6 @@ def _reserve_turn(
     if completion_request.messages[-1].role == "tool":
         return contextlib.nullcontext()
     return capacity.reserve_turn(request.user.pk)
-
-
-def _stream_response(
-    request: Request,
-    stream: AsyncGenerator[bytes],
-    build_headers: Callable[[], Mapping[str, str]],
-    on_end: Callable[[], object],
-) -> HttpResponseBase:
-    """Return the answer as a stream; `on_end` is called at its end, or when its client leaves.
-
-    This waits for the first event, and holds a thread until then, so that an error before it can
-    be the status of the response, and the headers can say what was sent.
-    """
-    close_old_connections()  # the stream opens connections for its own reads
-    body = async_to_sync(streams.await_first_chunk)(stream)
-    return hand_over_stream(
-        request,
-        body,
-        content_type=event_streams.MEDIA_TYPE,
-        headers=event_streams.HEADERS | dict(build_headers()),
-        on_end=on_end,
-    )
 
 
 def _build_ignored_header(completion_request: CompletionRequest) -> dict[str, str]:

@@ -13,7 +13,7 @@ from chatcore import models
 from chatcore.accounts.rights import ModelNotAllowed, select_models
 from chatcore.context import revisions
 from chatcore.events import log as event_log
-from chatcore.events.types import TURN_END_EVENTS, Event, EventType
+from chatcore.events.types import PAUSE_EVENTS, Event, EventType
 from chatcore.management.terminal.screen import (
     EXIT_CANNOT_FIT,
     EXIT_OK,
@@ -154,8 +154,7 @@ def _read_turn_events(turn: Turn) -> Iterator[Event]:
         for event in new_events:
             last_seq = event.seq
             yield event
-            is_end = event.name in TURN_END_EVENTS or event.name == EventType.TURN_WAITING
-            if is_end and event.data.get("turn") == str(turn.pk):
+            if event.name in PAUSE_EVENTS and event.data.get("turn") == str(turn.pk):
                 end_time = time.monotonic()
             if event.name == EventType.CONTEXT_USAGE and end_time:
                 return

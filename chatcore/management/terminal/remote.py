@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import httpx2
 from rich.console import Console
 
-from chatcore.events.types import TURN_END_EVENTS, Event, EventType
+from chatcore.events.types import PAUSE_EVENTS, Event, EventType
 from chatcore.management.terminal import arguments
 from chatcore.management.terminal.screen import (
     EXIT_PROVIDER,
@@ -160,7 +160,7 @@ class RemoteTerminal(Screen):
             ) as response:
                 for event in self._read_events(response):
                     yield event
-                    if _ends_turn(event):
+                    if event.name in PAUSE_EVENTS:
                         return
         except httpx2.HTTPError as error:
             if self.last_seq is None:
@@ -176,7 +176,7 @@ class RemoteTerminal(Screen):
                 ) as response:
                     for event in self._read_events(response):
                         yield event
-                        if _ends_turn(event):
+                        if event.name in PAUSE_EVENTS:
                             return
             except httpx2.HTTPError:
                 pass
@@ -305,17 +305,13 @@ def build_refusal(response: httpx2.Response) -> ChatUnavailable:
     return ChatUnavailable(detail, codes.get(response.status_code, code))
 
 
-def _ends_turn(event: Event) -> bool:
-    return event.name in TURN_END_EVENTS or event.name == EventType.TURN_WAITING
-
-
 def _note_event(result: TurnResult, event: Event) -> None:
     """Record what an event says about the turn's result."""
     if event.name == EventType.TURN_STARTED:
         result.turn = event.data["turn"]
     elif event.name == EventType.CONTEXT_TRIMMED:
         result.notices.append(event.data["notice"])
-    elif _ends_turn(event):
+    elif event.name in PAUSE_EVENTS:
         result.status = str(event.name).removeprefix("turn.")
     if event.name == EventType.TURN_FAILED:
         result.error = {name: event.data[name] for name in event.data if name != "turn"}

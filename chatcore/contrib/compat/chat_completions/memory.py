@@ -19,7 +19,7 @@ from chatcore.contrib.compat.chat_completions.messages import get_trailing_resul
 from chatcore.contrib.compat.chat_completions.request import SESSION_HEADER, CompletionRequest
 from chatcore.contrib.compat.client_messages import ClientMessage, import_messages, store_files
 from chatcore.events import log as event_log
-from chatcore.events.types import TURN_END_EVENTS, EventType
+from chatcore.events.types import PAUSE_EVENTS, EventType
 from chatcore.models import Message, Session, Turn
 from chatcore.providers.base import (
     EndReason,
@@ -30,7 +30,7 @@ from chatcore.providers.base import (
     Usage,
 )
 from chatcore.sessions.archive import archive_surplus_sessions
-from chatcore.sessions.changes import record_session_change
+from chatcore.sessions.changes import record_differences
 from chatcore.sessions.tool_calls import find_pending_calls
 from chatcore.transfer import importer
 from chatcore.turns import capacity, client_tools, leases, recovery, service, versions
@@ -40,12 +40,12 @@ MISSING_RESULTS_DETAIL = (
     "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
     "'tool_call_id'; missing: "
 )
-PAUSE_EVENTS = TURN_END_EVENTS | {EventType.TURN_WAITING}  # after which a turn says nothing more
 
 
-def find_session(user: Any, completion_request: CompletionRequest) -> Session | None:
-    """Return the user's session that the request names, by its id or by the client's own name."""
-    name = completion_request.session_name
+def find_session(user: Any, name: str) -> Session | None:
+    """Return the user's session that a client names, by its id or by the client's own name."""
+    if not name:
+        return None
     own_sessions = Session.objects.owned_by(user)
     with contextlib.suppress(ValueError):  # the name is no UUID
         session: Session | None = own_sessions.filter(pk=UUID(name)).first()
@@ -59,7 +59,7 @@ def get_or_create_session(user: Any, completion_request: CompletionRequest) -> S
 
     A new session has no tools except the client's.
     """
-    session = find_session(user, completion_request)
+    session = find_session(user, completion_request.session_name)
     if session:
         return session
     name = completion_request.session_name
@@ -84,9 +84,8 @@ def start_or_resume_turn(
         resumed_turn = _resume_turn(session, completion_request)
         if resumed_turn:
             return resumed_turn
-    if session.turns.filter(status=Turn.Status.WAITING).exists():
-        # The client sent another message instead of the results that the turn waits for.
-        service.cancel_turn(session.pk)
+    # The client sent another message instead of the results that the turn waits for.
+    service.cancel_waiting_turn(session)
     with capacity.reserve_turn(session.owner_id):
         _import_long_history(session, completion_request)
         # The lock keeps two requests from matching their histories with the same stored one, and
@@ -107,8 +106,7 @@ def store_history(session: Session, completion_request: CompletionRequest) -> No
     """Store what is new to the session, without an answer."""
     recovery.recover_dead_turns(session.pk)
     wait_for_stopped_answer(session)
-    if session.turns.filter(status=Turn.Status.WAITING).exists():
-        service.cancel_turn(session.pk)
+    service.cancel_waiting_turn(session)
     with transaction.atomic():
         locked_session = Session.objects.lock(session.pk)
         leases.refuse_open_turn(locked_session)
@@ -369,9 +367,7 @@ def _apply_request_settings(session: Session, completion_request: CompletionRequ
     }
     if completion_request.system is not None:
         settings["system_prompt"] = completion_request.system
-    changes = {name: value for name, value in settings.items() if getattr(session, name) != value}
-    if changes:
-        record_session_change(session.pk, changes)
+    record_differences(session, settings)
 
 
 def _import_long_history(session: Session, completion_request: CompletionRequest) -> None:

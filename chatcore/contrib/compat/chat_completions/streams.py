@@ -1,16 +1,50 @@
 """Stream an answer: from the parts of a provider or a turn to the bytes of a response."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 
+from asgiref.sync import async_to_sync
+from django.db import close_old_connections
+from django.http.response import HttpResponseBase
+from rest_framework.request import Request
+
+from chatcore.api import event_streams
+from chatcore.api.long_responses import hand_over_stream
 from chatcore.providers.base import ReasoningDelta, StreamEnd, StreamPart, TextDelta
 
 HEARTBEAT_COMMENT = b": waiting\n\n"  # clients ignore comments
 DONE_EVENT = b"data: [DONE]\n\n"
 
 
-async def await_first_chunk(stream: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+def hand_over(
+    request: Request,
+    stream: AsyncGenerator[bytes],
+    build_headers: Callable[[], Mapping[str, str]],
+    on_end: Callable[[], object] | None = None,
+) -> HttpResponseBase:
+    """Return an answer as a stream; `on_end` is called at its end, or when its client leaves.
+
+    This waits for the first event, and holds a thread until then, so that an error before it can
+    be the status of the response, and the headers can say what was sent.
+    """
+    close_old_connections()  # the stream opens connections for its own reads
+    try:
+        body = async_to_sync(_await_first_chunk)(stream)
+    except BaseException:
+        if on_end:
+            on_end()
+        raise
+    return hand_over_stream(
+        request,
+        body,
+        content_type=event_streams.MEDIA_TYPE,
+        headers=event_streams.HEADERS | dict(build_headers()),
+        on_end=on_end,
+    )
+
+
+async def _await_first_chunk(stream: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     """Return the stream after its first chunk has come. Raises the error that comes instead."""
     first_chunk = await anext(stream, DONE_EVENT)
 

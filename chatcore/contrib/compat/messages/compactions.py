@@ -54,7 +54,7 @@ def add_summary(user: Any, request: MessageRequest, content: str) -> MessageRequ
     messages = request.messages or [ClientMessage(role="user", content=GO_ON)]
     if not request.session_name:
         return replace(request, messages=messages, summary=content)
-    session = memory.find_session(user, request)
+    session = memory.find_session(user, request.session_name)
     if session is None or not session.last_seq:
         messages = [_build_summary_message(content), *messages]
     return replace(request, messages=messages)
@@ -83,7 +83,7 @@ def compact_if_asked(
         trigger = min(trigger, int(limit * WINDOW_SHARE))
     compactor = get_compactor()
     if request.session_name:
-        session = memory.find_session(user, request)
+        session = memory.find_session(user, request.session_name)
         if session is None or compactor.estimate_tokens(session) < trigger:
             return request, None
         return request, _compact(user, session, edit, is_stored=True)

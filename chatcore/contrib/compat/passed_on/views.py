@@ -13,13 +13,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.accounts.spending import Purpose, Reservation, bound_output, end_call, reserve_call
-from chatcore.api import event_streams
-from chatcore.api.long_responses import hand_over_stream
 from chatcore.base.rest import turn_rate
 from chatcore.base.threads import run_in_thread
 from chatcore.base.token_estimate import estimate_tokens
-from chatcore.contrib.compat.chat_completions import streams
 from chatcore.contrib.compat.chat_completions.completion_format import format_failure
+from chatcore.contrib.compat.chat_completions.streams import hand_over
 from chatcore.contrib.compat.chat_completions.views import CompatibleAPIView
 from chatcore.contrib.compat.passed_on.request import PassedRequest, parse_passed_request
 from chatcore.providers import openai as openai_provider
@@ -49,13 +47,7 @@ class PassedOnView(CompatibleAPIView):
             close_old_connections()
             if passed_request.is_stream:
                 stream = _stream_answer(connection, passed_request, call)
-                return hand_over_stream(
-                    request,
-                    async_to_sync(streams.await_first_chunk)(stream),
-                    content_type=event_streams.MEDIA_TYPE,
-                    headers=event_streams.HEADERS,
-                    on_end=slot.release,
-                )
+                return hand_over(request, stream, dict, slot.release)
             fetch_answer = async_to_sync(openai_provider.fetch_answer)
             answer = fetch_answer(connection, passed_request.path, passed_request.body)
             call.usage = parse_usage(answer.get("usage"))

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
+from chatcore.contrib.compat.chat_completions.memory import find_session
 from chatcore.contrib.compat.client_messages import ClientMessage
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.responses import compactions, history, ids, records
@@ -48,7 +49,7 @@ def find_origin(user: Any, request: ResponseRequest) -> Origin:
         return _continue_response(asked_record, [])
     if request.input.compaction:
         return _continue_compaction(user, request)
-    named_session = find_named_session(user, request.session_name)
+    named_session = find_session(user, request.session_name)
     known_messages = history.drop_server_calls(messages, request.input.server_call_ids)
     known_history = history.find_known_history(user, known_messages, session=named_session)
     if known_history:
@@ -67,18 +68,6 @@ def get_owned_conversation(user: Any, conversation_id: str) -> Session:
     if session is None:
         raise build_not_found("Conversation", conversation_id, param="conversation")
     return session
-
-
-def find_named_session(user: Any, name: str) -> Session | None:
-    """Return the user's session that a client names, by its id or by the client's own name."""
-    if not name:
-        return None
-    sessions = Session.objects.owned_by(user)
-    try:
-        session = sessions.filter(pk=ids.UUID(name)).first()
-    except ValueError:  # the name is no UUID
-        session = None
-    return session or sessions.filter(external_id=name).first()
 
 
 def build_previous_problem(response_id: str) -> OpenAIProblem:

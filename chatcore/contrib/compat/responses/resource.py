@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chatcore.contrib.compat.models import StoredResponse
-from chatcore.contrib.compat.responses import ids, records
+from chatcore.contrib.compat.responses import records
 from chatcore.contrib.compat.responses.output_items import Item
 from chatcore.models import Message
 from chatcore.providers.base import Usage
@@ -127,8 +127,3 @@ def _get_end_time(record: StoredResponse, status: str) -> int | None:
     if record.turn and record.turn.finished_at and not (messages and messages[-1].tool_calls):
         return int(record.turn.finished_at.timestamp())
     return int((messages[-1] if messages else record).created_at.timestamp())
-
-
-def get_conversation_id(record: StoredResponse) -> str:
-    """Return the id of the conversation that the response belongs to."""
-    return ids.format_conversation_id(record.session_id)

@@ -11,13 +11,14 @@ from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.chat_completions.client_watch import wait_for_stopped_answer
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.client_messages import ClientMessage, import_messages, store_files
+from chatcore.contrib.compat.content_parts import join_texts
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.responses import compactions, history, ids, resuming
 from chatcore.contrib.compat.responses.origins import Origin, find_origin
 from chatcore.contrib.compat.responses.request import ResponseRequest
 from chatcore.models import Message, Session, Turn
 from chatcore.sessions.archive import archive_surplus_sessions
-from chatcore.sessions.changes import record_session_change
+from chatcore.sessions.changes import record_differences
 from chatcore.sessions.deletion import delete_session
 from chatcore.tools.mcp import turn_servers
 from chatcore.transfer import importer
@@ -51,7 +52,7 @@ def store_input(user: Any, request: ResponseRequest) -> tuple[Session, Origin]:
     session = origin.session or _create_session(user, request, origin)
     recovery.recover_dead_turns(session.pk)
     with transaction.atomic():
-        _cancel_waiting_turn(session)
+        service.cancel_waiting_turn(session)
         locked_session = Session.objects.lock(session.pk)
         leases.refuse_open_turn(locked_session)
         _check_out(locked_session, origin.head_seq)
@@ -117,7 +118,7 @@ def _continue_conversation(
             return _record_resumed_turn(request, origin, session, resumed_turn)
         origin = resumed_turn
         resuming.refuse_open_approvals(request)
-        _cancel_waiting_turn(session)
+        service.cancel_waiting_turn(session)
         if request.compact_threshold is None:
             return _answer(request, origin, session, compaction=None)
         locked_session = Session.objects.lock(session.pk)
@@ -221,12 +222,6 @@ def _attach_servers(record: StoredResponse, request: ResponseRequest) -> None:
     record.request["servers"] = [str(server_id) for server_id in server_ids]
 
 
-def _cancel_waiting_turn(session: Session) -> None:
-    """End a turn whose client has sent something else than the results that it waits for."""
-    if session.turns.filter(status=Turn.Status.WAITING).exists():
-        service.cancel_turn(session.pk)
-
-
 def _check_out(session: Session, head_seq: int | None) -> Message | None:
     """Make a message the newest one: restore its version, supersede what follows it.
 
@@ -257,15 +252,12 @@ def _check_out(session: Session, head_seq: int | None) -> Message | None:
 def _apply_settings(session: Session, request: ResponseRequest, origin: Origin) -> None:
     """Store the request's model, parameters and system texts in the session, if they are new."""
     system_texts = [*origin.system_texts, *request.input.system_texts]
-    parts = (request.instructions, *system_texts, origin.summary)
-    values: dict[str, Any] = {
+    values = {
         "model": request.model,
         "params": request.params,
-        "system_prompt": "\n\n".join(part for part in parts if part),
+        "system_prompt": join_texts([request.instructions, *system_texts, origin.summary]),
     }
-    changes = {name: value for name, value in values.items() if getattr(session, name) != value}
-    if changes:
-        record_session_change(session.pk, changes)
+    record_differences(session, values)
 
 
 def _start_turn(

@@ -5,6 +5,7 @@ from contextlib import aclosing
 from typing import Any
 
 from chatcore.base.threads import run_in_thread
+from chatcore.contrib.compat.chat_completions.streams import DONE_EVENT, HEARTBEAT_COMMENT
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.responses import errors, ids, records, resource
 from chatcore.contrib.compat.responses.mcp import items as mcp_items
@@ -13,17 +14,14 @@ from chatcore.contrib.compat.responses.request import get_reasoning_form
 from chatcore.contrib.compat.responses.stream_events import Event, EventWriter, encode_event
 from chatcore.events import log as event_log
 from chatcore.events import retention
-from chatcore.events.types import TURN_END_EVENTS, EventType
+from chatcore.events.types import PAUSE_EVENTS, EventType
 from chatcore.events.types import Event as LogEvent
 from chatcore.models import Message, Turn
 from chatcore.tools.mcp import catalog
 from chatcore.turns import service
 
-HEARTBEAT_COMMENT = b": waiting\n\n"  # clients ignore comments
-DONE_EVENT = b"data: [DONE]\n\n"
 OPEN_STATUSES = ("queued", "in_progress")
 SERVER_EVENTS = (EventType.TOOLS_LISTED, EventType.TOOL_CALL_COMPLETED)
-PAUSE_EVENTS = TURN_END_EVENTS | {EventType.TURN_WAITING}  # after which a turn says nothing more
 
 
 async def stream_response(

@@ -1,6 +1,6 @@
 """The views of responses: create, read, follow, cancel and delete them."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Mapping
 
 from asgiref.sync import async_to_sync
 from django.db import close_old_connections
@@ -10,14 +10,14 @@ from rest_framework.response import Response
 
 from chatcore.api import event_streams
 from chatcore.api.errors import build_turn_problem
-from chatcore.api.long_responses import call_at_end, hand_over_stream
+from chatcore.api.long_responses import call_at_end
 from chatcore.api.turn_responses import wait_for_end
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.auth import get_scope
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.chat_completions.client_watch import ClientWatch
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
-from chatcore.contrib.compat.chat_completions.streams import await_first_chunk
+from chatcore.contrib.compat.chat_completions.streams import hand_over
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.responses import (
     compaction_answers,
@@ -59,7 +59,7 @@ class ResponsesView(ResponsesAPIView):
             headers = response.exchange.build_headers()
             if response_request.stream:
                 stream = turn_streams.encode_events(response.follow())
-                return _hand_over(request, stream, headers, slot.release)
+                return hand_over(request, stream, lambda: headers, slot.release)
             close_old_connections()
             async_to_sync(response.collect)()
             slot.release()
@@ -80,7 +80,7 @@ class ResponseDetailView(ResponsesAPIView):
         starting_after = _parse_number(request, "starting_after")
         slot = event_streams.take_slot(request)
         stream = turn_streams.stream_response(record, starting_after=starting_after)
-        return _hand_over(request, stream, resource.load_headers(record), slot.release)
+        return hand_over(request, stream, lambda: resource.load_headers(record), slot.release)
 
     def delete(self, request: Request, response_id: str) -> Response:
         """Forget the response. Its messages stay in their session, for what follows them."""
@@ -152,13 +152,13 @@ def _send_record(
     headers = resource.load_headers(record)
     if record.turn is None or response_request.is_background:
         if response_request.stream:
-            return _hand_over(request, turn_streams.stream_response(record), headers)
+            return hand_over(request, turn_streams.stream_response(record), lambda: headers)
         return Response(resource.load_resource(record), headers=headers)
     watch = ClientWatch(record.turn)
     call_at_end(request, watch.stop_unless_over)
     if response_request.stream:
         stream = watch.watch_parts(turn_streams.stream_response(record))
-        return _hand_over(request, stream, headers, watch.stop_unless_over)
+        return hand_over(request, stream, lambda: headers, watch.stop_unless_over)
     try:
         turn = wait_for_end(record.turn)
     finally:
@@ -166,29 +166,6 @@ def _send_record(
     if turn.status in (Turn.Status.FAILED, Turn.Status.INTERRUPTED):
         raise build_turn_problem(turn)
     return Response(resource.load_resource(record), headers=headers)
-
-
-def _hand_over(
-    request: Request,
-    stream: AsyncGenerator[bytes],
-    headers: Mapping[str, str],
-    on_end: Callable[[], object] | None = None,
-) -> HttpResponseBase:
-    """Return a stream; `on_end` is called at its end, or when its client leaves."""
-    close_old_connections()  # the stream opens connections for its own reads
-    try:
-        body = async_to_sync(await_first_chunk)(stream)
-    except BaseException:
-        if on_end:
-            on_end()
-        raise
-    return hand_over_stream(
-        request,
-        body,
-        content_type=event_streams.MEDIA_TYPE,
-        headers=event_streams.HEADERS | dict(headers),
-        on_end=on_end,
-    )
 
 
 def _parse_number(request: Request, name: str) -> int | None:
