@@ -1,9 +1,9 @@
 """Answer Chatcore during a conversation: the class that CHATCORE["COMPACTOR"] names."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from chatcore.context.compactor import FittedRequest
+from chatcore.context import compactor as context_compactor
+from chatcore.context.compactor import CompactionLoad, CompactionReport, FittedRequest
 from chatcore.models import Session
 from chatcore.providers.base import Request
 from chatcore.providers.errors import ContextOverflow
@@ -12,23 +12,12 @@ from compaction.models import CompactionRun
 from compaction.policies.asked import AskedPolicy
 from compaction.requests import guard, stateless
 from compaction.runs import engine, load
-from compaction.runs.load import CompactionLoad
 from compaction.runs.queue import RunConflict
 from compaction.sessions.session_context import NoSuchSession
 from models_registry.models import AiModel
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompactionReport:
-    """How a run ended, and the tokens that its model read and wrote."""
-
-    run_id: str
-    status: str
-    input_tokens: int
-    output_tokens: int
-
-
-class Compactor:
+class Compactor(context_compactor.Compactor):
     """Chatcore's way into compaction. It stores nothing between calls and only delegates.
 
     All methods are synchronous. They run outside any transaction, because they may call a language

@@ -33,52 +33,30 @@ class FittedRequest:
     tokens: int | None = None
 
 
-class CompactionReport(Protocol):
-    """How a compaction that was asked for has ended."""
+@dataclass(frozen=True, kw_only=True)
+class CompactionReport:
+    """How a compaction that was asked for has ended, and what its model read and wrote.
 
-    @property
-    def run_id(self) -> str:
-        """The id of its run."""
-        ...
+    `status` is that of its run: applied, skipped, failed …
+    """
 
-    @property
-    def status(self) -> str:
-        """The status of its run: applied, skipped, failed …"""
-        ...
-
-    @property
-    def input_tokens(self) -> int:
-        """What the model read to summarize."""
-        ...
-
-    @property
-    def output_tokens(self) -> int:
-        """What the model wrote."""
-        ...
+    run_id: str
+    status: str
+    input_tokens: int
+    output_tokens: int
 
 
-class CompactionLoad(Protocol):
-    """The compaction work of all machines at this moment."""
+@dataclass(frozen=True, kw_only=True)
+class CompactionLoad:
+    """The compaction work of all machines at one moment.
 
-    @property
-    def queued(self) -> int:
-        """How many runs wait."""
-        ...
+    Runs wait or are worked on; `workers` are the commands that have been heard of lately.
+    """
 
-    @property
-    def running(self) -> int:
-        """How many runs are worked on."""
-        ...
-
-    @property
-    def oldest_seconds(self) -> float:
-        """How long the oldest queued run has waited."""
-        ...
-
-    @property
-    def workers(self) -> int:
-        """How many worker commands have been heard of lately."""
-        ...
+    queued: int
+    running: int
+    oldest_seconds: float
+    workers: int
 
 
 class RecallPlan(Protocol):
@@ -95,83 +73,75 @@ class RecallPlan(Protocol):
         ...
 
 
-class TruncatedOutput(Protocol):
-    """The part of a tool's output that is stored in its message."""
+@dataclass(frozen=True, slots=True)
+class TruncatedOutput:
+    """The part of a tool's output that is stored in its message.
 
-    @property
-    def content(self) -> str:
-        """The text of the message."""
-        ...
+    `original_chars` is the length of the whole output if it was cut, and `full_text` the whole
+    output if it is to be stored as a file of the message; both are None otherwise.
+    """
 
-    @property
-    def original_chars(self) -> int | None:
-        """Length of the whole output in characters; None if nothing was cut."""
-        ...
-
-    @property
-    def full_text(self) -> str | None:
-        """The whole output, if it is to be stored as a file of the message; else None."""
-        ...
+    content: str
+    original_chars: int | None
+    full_text: str | None = None
 
 
-class Policy(Protocol):
-    """A compaction policy, as far as the conversation asks it."""
+class Policy:
+    """A compaction policy, as far as the conversation asks it: this one changes nothing."""
 
-    @property
-    def name(self) -> str:
-        """What sessions and models call it."""
-        ...
+    name: str = ""
 
     @property
     def recall(self) -> RecallPlan | None:
         """How much a turn brings back from before the boundary; None for nothing."""
-        ...
+        return None
 
     def truncate_output(self, text: str) -> TruncatedOutput:
         """Return the part of a tool's output that is stored in its message. Never raises."""
-        ...
+        return TruncatedOutput(*cut_tool_result(text))
 
     def validate_threshold(self, threshold: float) -> None:
         """Check a session's own threshold, a share of the context window from 0 to 1.
 
         Raises Django's ValidationError, which names the field, if the policy cannot work with it.
         """
-        ...
 
     def may_have_written(self, text: str, *, original: str = "") -> bool:
         """Return True if the policy puts this into requests, in place of the original or alone."""
-        ...
+        return False
 
 
-class Compactor(Protocol):
+class Compactor:
     """Decides how a conversation stays inside the context window of its model.
 
     Most methods are called outside any transaction, because they may wait for a language model. An
     instance lives for one call, so it keeps no state of its own. What it only has to know of a
     conversation, signals announce (chatcore/signals.py).
+
+    This one changes no request and learns nothing, which is what a project without one has.
     """
 
     def before_request(self, session: Session, request: Request) -> FittedRequest:
         """Return the request in a form that fits. Raises ContextOverflow if none can fit."""
-        ...
+        return FittedRequest(request=request, context_version=session.context_version)
 
     def preview_request(self, session: Session, request: Request) -> FittedRequest:
         """Return the request as `before_request` would send it now, and change nothing.
 
         No model is called, and a request that can never fit raises nothing.
         """
-        ...
+        return FittedRequest(request=request, context_version=session.context_version)
 
     def after_overflow(self, session: Session, request: Request, error: ContextOverflow) -> bool:
         """Make room after the provider refused `request` as too long.
 
         Returns True if the request, built again, will be smaller, so that it is worth sending.
         """
-        ...
+        return False
 
     def estimate_tokens(self, session: Session) -> int:
         """Return the estimated tokens of the session's next request; 0 if they are not known."""
-        ...
+        return 0
 
     def compact_session(
         self, session: Session, *, instructions: str = ""
@@ -180,7 +150,7 @@ class Compactor(Protocol):
 
         `instructions` say what the summary should pay attention to.
         """
-        ...
+        return None
 
     def fit_request(
         self, model: AiModel, request: Request, *, overflow: ContextOverflow | None = None
@@ -190,7 +160,9 @@ class Compactor(Protocol):
         `overflow` is the provider's refusal of an earlier form; the result must then be smaller.
         Raises ContextOverflow if no form can fit.
         """
-        ...
+        if overflow is not None:
+            raise overflow
+        return FittedRequest(request=request, context_version=0)
 
     def shorten_request(
         self, model: AiModel, request: Request, *, limit_tokens: int
@@ -200,11 +172,13 @@ class Compactor(Protocol):
         What remains has about `limit_tokens`, or is all that cannot be left out. Returns None if
         nothing can be. Unlike `fit_request` it asks no policy.
         """
-        ...
+        return None
 
     def estimate_request(self, model: AiModel, request: Request) -> int:
         """Return the estimated tokens of a request that belongs to no session, all of it."""
-        ...
+        texts = (request.system, *(tool.text for tool in request.tools))
+        char_count = sum(len(text) for text in texts)
+        return estimate_tokens(char_count + sum(map(_count_chars, request.messages)))
 
     def learn_from_answer(
         self,
@@ -218,104 +192,20 @@ class Compactor(Protocol):
 
         The provider counted `counted_tokens` in it, and refuses more than `window` tokens.
         """
-        ...
 
     def list_policies(self) -> Mapping[str, Policy]:
         """Return the policies to offer by their names, in the order of a menu."""
-        ...
+        return {}
 
     def choose_policy(self, *names: str) -> Policy:
         """Return the policy of the first of these names that is set and usable, or the project's.
 
         This may be called inside a transaction, so it must not wait for anything.
         """
-        ...
+        return Policy()
 
     def measure_load(self) -> CompactionLoad | None:
         """Return the work that waits and runs on all machines; None if there is no queue."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlainTruncation:
-    """The beginning of a tool's output, up to the default limit in characters."""
-
-    content: str
-    original_chars: int | None
-    full_text: None = None
-
-
-class NullPolicy:
-    """The policy of a project without a compactor."""
-
-    name = ""
-    recall = None
-
-    def truncate_output(self, text: str) -> TruncatedOutput:
-        content, original_chars = cut_tool_result(text)
-        return PlainTruncation(content=content, original_chars=original_chars)
-
-    def validate_threshold(self, threshold: float) -> None:
-        pass
-
-    def may_have_written(self, text: str, *, original: str = "") -> bool:
-        return False
-
-
-class NullCompactor:
-    """The compactor of a project that has none: it changes no request and learns nothing."""
-
-    def before_request(self, session: Session, request: Request) -> FittedRequest:
-        return FittedRequest(request=request, context_version=session.context_version)
-
-    def preview_request(self, session: Session, request: Request) -> FittedRequest:
-        return FittedRequest(request=request, context_version=session.context_version)
-
-    def after_overflow(self, session: Session, request: Request, error: ContextOverflow) -> bool:
-        return False
-
-    def estimate_tokens(self, session: Session) -> int:
-        return 0
-
-    def compact_session(
-        self, session: Session, *, instructions: str = ""
-    ) -> CompactionReport | None:
-        return None
-
-    def fit_request(
-        self, model: AiModel, request: Request, *, overflow: ContextOverflow | None = None
-    ) -> FittedRequest:
-        if overflow is not None:
-            raise overflow
-        return FittedRequest(request=request, context_version=0)
-
-    def shorten_request(
-        self, model: AiModel, request: Request, *, limit_tokens: int
-    ) -> FittedRequest | None:
-        return None
-
-    def estimate_request(self, model: AiModel, request: Request) -> int:
-        texts = (request.system, *(tool.text for tool in request.tools))
-        char_count = sum(len(text) for text in texts)
-        return estimate_tokens(char_count + sum(map(_count_chars, request.messages)))
-
-    def learn_from_answer(
-        self,
-        model: AiModel,
-        request: Request,
-        *,
-        counted_tokens: int | None = None,
-        window: int | None = None,
-    ) -> None:
-        pass
-
-    def list_policies(self) -> Mapping[str, Policy]:
-        return {}
-
-    def choose_policy(self, *names: str) -> Policy:
-        return NullPolicy()
-
-    def measure_load(self) -> CompactionLoad | None:
         return None
 
 
@@ -325,13 +215,13 @@ def _count_chars(message: ChatMessage) -> int:
 
 
 def get_compactor() -> Compactor:
-    """Return the compactor that the settings name, or the null compactor.
+    """Return the compactor that the settings name, or one that changes nothing.
 
     The class is looked up at each call, so that tests and running projects can change the setting;
     importing a module that is already loaded costs a few microseconds.
     """
     path = settings.CHATCORE.get("COMPACTOR")
     if not path:
-        return NullCompactor()
+        return Compactor()
     compactor: Compactor = import_string(path)()
     return compactor

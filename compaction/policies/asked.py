@@ -3,10 +3,12 @@
 import re
 import string
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.core.exceptions import ValidationError
 
+from chatcore.context import compactor as context_compactor
+from chatcore.context.compactor import TruncatedOutput
 from compaction.core import tool_output
 from compaction.core.groups.recall import RecallKnobs
 from compaction.core.knobs import PolicyError
@@ -16,24 +18,11 @@ _NUMBER = r"[\d.,]{1,20}"
 _PATH = r"\S{1,300}"
 
 
-@dataclass(frozen=True, slots=True)
-class TruncatedOutput:
-    """The stored part of a tool's output.
-
-    `original_chars` is the length of the whole output if it was cut, and `full_text` the whole
-    output if the policy keeps it in a file; both are None otherwise.
-    """
-
-    content: str
-    original_chars: int | None
-    full_text: str | None
-
-
 @dataclass(frozen=True)
-class AskedPolicy:
+class AskedPolicy(context_compactor.Policy):
     """A policy by its name."""
 
-    name: str
+    name: str = field()  # no default, although the class above has a name
     policy: Policy
 
     @property

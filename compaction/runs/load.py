@@ -1,22 +1,11 @@
 """Measure the work of all machines: runs that wait or run, and the workers that live."""
 
-from dataclasses import dataclass
-
 from django.db.models import Count, Min
 from django.utils import timezone
 
+from chatcore.context.compactor import CompactionLoad
 from compaction.models import OPEN_STATUSES, CompactionRun
 from compaction.runs.worker_signs import count_workers
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompactionLoad:
-    """The compaction work of all machines at one moment."""
-
-    queued: int
-    running: int
-    oldest_seconds: float
-    workers: int
 
 
 def measure_load() -> CompactionLoad:
