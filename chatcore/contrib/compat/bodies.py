@@ -40,7 +40,7 @@ FilledText = Annotated[str, Field(min_length=1)]
 class Body(BaseModel):
     """A body, or a part of one. What it does not know is left out unless a class forbids it."""
 
-    model_config = ConfigDict(strict=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(strict=True)
 
     @classmethod
     def parse(cls, value: object, path: str = "") -> Self:
