@@ -143,7 +143,7 @@ class Extension:
         """Select the keys of the users of whom nothing may be deleted or overwritten."""
         return None
 
-    def limit_names(self, user_ids: Any, kind: "Kind") -> frozenset[str] | None:
+    def limit_names(self, user_ids: object, kind: "Kind") -> frozenset[str] | None:
         """Return the only names of a kind that a user may use; None for all of them.
 
         `user_ids` has the user's key: a list, or a query. A name may end with `*`, for any rest.
@@ -154,7 +154,7 @@ class Extension:
         """Say what keeps the accounts of these users from being deleted, a text for each."""
         return []
 
-    def check_call(self, user_id: Any) -> None:
+    def check_call(self, user_id: object) -> None:
         """Raise CallRefused if the user may make no call of a language model now."""
 
     def reserve_call(self, call: "Reservation", *, may_refuse: bool) -> None:
@@ -178,7 +178,7 @@ class Extension:
         return []
 
     def build_page_parts(
-        self, place: "Place", request: "HttpRequest", subject: Any
+        self, place: "Place", request: "HttpRequest", subject: object
     ) -> "list[SafeString]":
         """Render what a page shows of the app.
 
@@ -245,7 +245,7 @@ def exclude_kept(rows: Rows, owner: str) -> Rows:
 
 
 def build_page_parts(
-    place: Place, request: "HttpRequest", subject: Any = None
+    place: Place, request: "HttpRequest", subject: object = None
 ) -> "list[SafeString]":
     """Return what apps show at a place of a page."""
     return [

@@ -53,7 +53,7 @@ def build_receiver(path: str) -> Callable[..., None]:
     Most commands see no conversation and should start fast.
     """
 
-    def receive(signal: Any, sender: Any, **arguments: Any) -> None:
+    def receive(signal: object, sender: object, **arguments: Any) -> None:
         import_string(path)(**arguments)
 
     return receive

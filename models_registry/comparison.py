@@ -140,7 +140,7 @@ def _clean_values(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]
     return usable, unusable
 
 
-def _clean_value(name: str, value: Any) -> Any:
+def _clean_value(name: str, value: object) -> Any:
     """Return the value as the field has it. Raises ValidationError and what Python raises."""
     field: Any = AiModel._meta.get_field(name)
     if isinstance(field, IntegerField) and (not isinstance(value, int) or isinstance(value, bool)):
@@ -193,5 +193,5 @@ def _write_row(row: AiModel, values: Mapping[str, Any]) -> bool:
     return bool(changes)
 
 
-def _format(value: Any) -> str:
+def _format(value: object) -> str:
     return "unknown" if value is None else str(value)

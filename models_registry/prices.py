@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.core.exceptions import ValidationError
 
@@ -76,7 +76,7 @@ def compute_cost(model: "AiModel", use: TokenUse) -> Decimal | None:
     return prices.compute_cost(use) if prices else None
 
 
-def validate_price_tiers(value: Any) -> None:
+def validate_price_tiers(value: object) -> None:
     """Refuse tiers that are not a list of `{"above": tokens, "input": "2.50", …}`."""
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise ValidationError("Price tiers are a list.")
@@ -84,7 +84,7 @@ def validate_price_tiers(value: Any) -> None:
         _validate_tier(position, tier)
 
 
-def _validate_tier(position: int, tier: Any) -> None:
+def _validate_tier(position: int, tier: object) -> None:
     if not isinstance(tier, Mapping):
         raise ValidationError(f"Tier {position} is not an object.")
     unknown_names = sorted(set(tier) - {"above", *TIER_PRICES})
@@ -98,7 +98,7 @@ def _validate_tier(position: int, tier: Any) -> None:
             raise ValidationError(f'Tier {position}: "{name}" is a price, as in "2.50".')
 
 
-def _is_price(value: Any) -> bool:
+def _is_price(value: object) -> bool:
     try:
         price = Decimal(value) if isinstance(value, str) else Decimal("NaN")
     except InvalidOperation:

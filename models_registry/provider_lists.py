@@ -160,12 +160,12 @@ def _get_flag(row: Mapping[str, Any], place: str) -> bool | None:
     return flag if isinstance(flag, bool) else None
 
 
-def _find(row: Any, place: str) -> Any:
+def _find(row: object, place: str) -> Any:
     """Return the value at a path of names, or None."""
     for name in place.split("."):
         row = row.get(name) if isinstance(row, Mapping) else None
     return row
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_TOKENS

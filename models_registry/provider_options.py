@@ -60,7 +60,7 @@ class ProviderOptions(TypedDict, total=False):
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
-def find_problems(options: Any) -> list[str]:
+def find_problems(options: object) -> list[str]:
     """Say in a sentence each what is wrong with options; nothing if they can be used."""
     if not isinstance(options, dict):
         return ['An object, as {"summary_effort": "low"}.']
@@ -71,7 +71,7 @@ def find_problems(options: Any) -> list[str]:
     return problems
 
 
-def _check_names(options: dict[str, Any], known: Any, prefix: str) -> Iterator[str]:
+def _check_names(options: dict[str, Any], known: object, prefix: str) -> Iterator[str]:
     types = get_type_hints(known)
     for name, value in options.items():
         if name not in types:

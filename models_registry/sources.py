@@ -43,7 +43,7 @@ def parse_json(content: bytes, place: str) -> Any:
         raise SourceUnreadable(f"{place} could not be read: {error}") from None
 
 
-def parse_models_dev(data: Any, provider_names: list[str]) -> list[CatalogModel]:
+def parse_models_dev(data: object, provider_names: list[str]) -> list[CatalogModel]:
     """Return the models of these providers, with what the list says of each.
 
     Raises SourceUnreadable if the list has another form.

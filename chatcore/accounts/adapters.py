@@ -68,7 +68,7 @@ class SignOnAdapter(DefaultSocialAccountAdapter):
     """Accounts of an identity provider: made at the first sign-on, groups kept as it names them."""
 
     def list_apps(
-        self, request: HttpRequest, provider: Any = None, client_id: Any = None
+        self, request: HttpRequest, provider: object = None, client_id: object = None
     ) -> list[SocialApp]:
         """Return the identity providers of the settings.
 
@@ -103,7 +103,7 @@ class SignOnAdapter(DefaultSocialAccountAdapter):
             return True
         return super().is_open_for_signup(request, sociallogin)
 
-    def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> Any:
+    def save_user(self, request: HttpRequest, sociallogin: object, form: object = None) -> Any:
         """Store a new user with the groups of the claim."""
         with transaction.atomic():
             user = super().save_user(request, sociallogin, form)

@@ -44,7 +44,7 @@ class AllowedNames:
 EVERYTHING = AllowedNames()
 
 
-def list_allowed(user_id: Any, kind: Kind) -> AllowedNames:
+def list_allowed(user_id: object, kind: Kind) -> AllowedNames:
     """Return what a user may use, as the installed apps limit it.
 
     Where none says anything, that is everything, or nothing with CHATCORE's ALLOW_BY_DEFAULT
@@ -84,7 +84,7 @@ class ModelNotAllowed(ProviderError):
     status = 403
 
 
-def select_models(user_id: Any) -> AiModelQuerySet:
+def select_models(user_id: object) -> AiModelQuerySet:
     """Select the models that a user may use, also those that are out of service.
 
     To the user no other model exists.
@@ -103,7 +103,7 @@ def has_usable_models() -> bool:
     return AiModel.objects.filter_usable().exists()
 
 
-def require_model(user_id: Any, model: AiModel) -> None:
+def require_model(user_id: object, model: AiModel) -> None:
     """Raise ModelNotAllowed if a user may not use the model."""
     if str(model) not in list_allowed(user_id, Kind.MODEL):
         raise ModelNotAllowed(
@@ -121,13 +121,13 @@ def _match_pattern(pattern: str) -> Q:
     return Q(provider__name=provider, name=name)
 
 
-def select_policies(user_id: Any, names: Iterable[str]) -> list[str]:
+def select_policies(user_id: object, names: Iterable[str]) -> list[str]:
     """Return those of the policies that a user may choose, in the same order."""
     allowed_names = list_allowed(user_id, Kind.POLICY)
     return [name for name in names if name in allowed_names]
 
 
-def accepts_policy(user_id: Any, name: str) -> bool:
+def accepts_policy(user_id: object, name: str) -> bool:
     """Return True if there is a policy of this name that the user may choose.
 
     Without a compactor there are none, and none acts: any name may be noted.

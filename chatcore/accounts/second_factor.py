@@ -1,7 +1,6 @@
 """Second factors: required where the operator says so, and a code of an app counts once."""
 
 from collections.abc import Callable
-from typing import Any
 
 from allauth.mfa.adapter import get_adapter
 from allauth.mfa.models import Authenticator
@@ -52,7 +51,7 @@ class SecondFactorRequired:
         return self.get_response(request)
 
     def process_view(
-        self, request: HttpRequest, view: Any, args: Any, kwargs: Any
+        self, request: HttpRequest, view: object, args: object, kwargs: object
     ) -> HttpResponse | None:
         """Lead to the page that adds the factor; refuse what is no page."""
         if not _is_missing(request) or _is_free(request):

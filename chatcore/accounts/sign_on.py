@@ -1,7 +1,6 @@
 """Sign-on by an identity provider: begun on the pages of this server, and told if it is away."""
 
 from collections.abc import Callable
-from typing import Any
 
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from django.http import HttpRequest, HttpResponse
@@ -21,7 +20,7 @@ class SignOn:
         return self.get_response(request)
 
     def process_view(
-        self, request: HttpRequest, view: Any, args: Any, kwargs: Any
+        self, request: HttpRequest, view: object, args: object, kwargs: object
     ) -> HttpResponse | None:
         """Refuse a sign-on that a page of another site begins: it could bind a foreign account."""
         if not _get_provider_view(request).endswith("_login"):

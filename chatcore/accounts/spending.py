@@ -106,14 +106,14 @@ def bound_output(model: AiModel, max_tokens: int | None) -> int:
     return max_tokens or model.max_output_tokens or UNKNOWN_OUTPUT_TOKENS
 
 
-def check_call(user_id: Any) -> None:
+def check_call(user_id: object) -> None:
     """Raise CallRefused if the user may make no call now."""
     for extension in get_extensions("check_call"):
         extension.check_call(user_id)
 
 
 def reserve_call(
-    owner_id: Any,
+    owner_id: object,
     model: AiModel,
     purpose: str,
     expected: TokenUse,

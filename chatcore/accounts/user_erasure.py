@@ -43,7 +43,7 @@ class Erasure:
     rows_left: dict[str, int]
 
 
-def erase_user(user: User, *, by: Any = None) -> Erasure:
+def erase_user(user: User, *, by: object = None) -> Erasure:
     """Erase a user and everything of theirs; return the counts.
 
     It works in short transactions, sessions first, so it can be repeated where it was cut off.
@@ -79,7 +79,7 @@ def _list_words(user: User) -> list[str]:
     return [word for word in {user.get_username(), user.email, *addresses} if word]
 
 
-def _list_rows_by_words(user_pk: Any, words: list[str]) -> dict[str, QuerySet[Any]]:
+def _list_rows_by_words(user_pk: object, words: list[str]) -> dict[str, QuerySet[Any]]:
     """Return the rows that know the person without a foreign key, or whose note names whom."""
     was_typed = Q.create([("username__iexact", word) for word in words], Q.OR)
     is_named = Q(pk__in=_find_log_of(words))
@@ -120,7 +120,7 @@ def _find_log_of(words: list[str]) -> list[int]:
     ]
 
 
-def _forget_acts_of_staff(user_pk: Any) -> None:
+def _forget_acts_of_staff(user_pk: object) -> None:
     """Delete what the admin's log says of the person's rows: it has their titles and names."""
     tables: list[tuple[type[Model], str]] = [(Session, "owner"), *list_owned_tables(User)]
     for model, field_name in tables:
@@ -155,7 +155,7 @@ def _has_mark(data: Any, marks: set[str]) -> bool:
     return any(_contains(data.get(name), marks) for name in names)
 
 
-def _contains(value: Any, marks: set[str]) -> bool:
+def _contains(value: object, marks: set[str]) -> bool:
     if isinstance(value, dict):
         return any(_contains(part, marks) for part in value.values())
     if isinstance(value, list):

@@ -301,14 +301,14 @@ class UneditableAdmin(ChatcoreAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
 
 class ReadOnlyAdmin(UneditableAdmin):
     """A page of rows that only the program writes and deletes."""
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
 
 
@@ -351,7 +351,7 @@ def find_people(name: str, *, limit: int = 20) -> list[Any]:
     return list(dict.fromkeys(keys))
 
 
-def _is_lookup_of(item: Any, lookup: str) -> bool:
+def _is_lookup_of(item: object, lookup: str) -> bool:
     """Return whether an entry of `list_filter`, or the date hierarchy, asks this lookup."""
     if isinstance(item, type):
         return lookup == getattr(item, "parameter_name", None)
@@ -365,7 +365,7 @@ def _find_owner(row: Model) -> Any:
     return getattr(session, "owner_id", None)
 
 
-def _list_fields(message: Any) -> list[str]:
+def _list_fields(message: object) -> list[str]:
     """Return the names of the fields that a message of Django's log is about."""
     names: list[str] = []
     for part in message if isinstance(message, list) else ():

@@ -281,7 +281,7 @@ def _describe(difference: Difference) -> dict[str, Any]:
     }
 
 
-def _format(value: Any) -> str:
+def _format(value: object) -> str:
     """Return a number of tokens or an ability for people."""
     if value is None:
         return _("unknown")

@@ -107,7 +107,7 @@ class ProviderAdmin(SetupFileAdmin):
             kwargs["form"] = forms.ModelForm
         return super().get_form(request, *args, **kwargs)
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> Any:
         names = super().get_readonly_fields(request, obj)
         return names if _may_connect(request) else (*names, *CONNECTION_FIELDS, "api_key_env")
 

@@ -50,7 +50,7 @@ class SessionForm(forms.ModelForm):
         return form_data
 
 
-def _list_texts(detail: Any) -> Iterator[str]:
+def _list_texts(detail: object) -> Iterator[str]:
     """Yield the texts of an error, with the names of the values that they are about."""
     if isinstance(detail, dict):
         for name, part in detail.items():

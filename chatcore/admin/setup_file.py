@@ -28,15 +28,15 @@ class SetupFileAdmin(ChatcoreAdmin):
         """Return the row's name in the file."""
         return str(row)
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         may_change: bool = super().has_change_permission(request, obj)
         return may_change and self.find_setup_entry(obj) is None
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         may_delete: bool = super().has_delete_permission(request, obj)
         return may_delete and self.find_setup_entry(obj) is None
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> Any:
         return (*super().get_readonly_fields(request, obj), "setup_file")
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -53,7 +53,7 @@ class SetupFileAdmin(ChatcoreAdmin):
         super().delete_queryset(request, queryset.exclude(pk__in=kept))
 
     @admin.display(description="Set by")
-    def setup_file(self, row: Any) -> str:
+    def setup_file(self, row: object) -> str:
         """Say what the file sets of this row."""
         entry = self.find_setup_entry(row)
         return entry.text if entry else ""

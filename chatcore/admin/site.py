@@ -111,7 +111,7 @@ class ChatcoreAdminSite(UnfoldAdminSite):
         cards = [card for list_cards in lists for card in list_cards(request)]
         return super().index(request, {"cards": cards, **(extra_context or {})})
 
-    def login(self, request: HttpRequest, extra_context: Any = None) -> Any:
+    def login(self, request: HttpRequest, extra_context: object = None) -> Any:
         """Show the pages' own sign-in, which asks for second factors and knows other ways in."""
         if request.user.is_authenticated and self.has_permission(request):
             return HttpResponseRedirect(reverse("admin:index", current_app=self.name))
@@ -120,7 +120,7 @@ class ChatcoreAdminSite(UnfoldAdminSite):
         page = SignInView.as_view(redirect_authenticated_user=False, next_page="admin:index")
         return page(request)
 
-    def admin_view(self, view: Any, cacheable: bool = False) -> Any:
+    def admin_view(self, view: object, cacheable: bool = False) -> Any:
         """Make each page wholly while titles are hidden from those who may not see contents.
 
         These pages alone have a policy that lets Alpine work.

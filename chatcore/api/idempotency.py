@@ -61,7 +61,7 @@ def parse_key(request: Request) -> str | None:
     return key
 
 
-def hash_payload(action: str, payload: Any) -> str:
+def hash_payload(action: str, payload: object) -> str:
     """Return a hash that is the same for the same action with the same payload."""
     text = json.dumps({"act": action, "payload": payload}, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -77,7 +77,7 @@ def repeatable(*, in_transaction: bool = True) -> Callable[[CreateMethod], Creat
 
     def decorate(create: CreateMethod) -> CreateMethod:
         @wraps(create)
-        def create_once(view: Any, request: Request, *args: Any, **kwargs: Any) -> Response:
+        def create_once(view: object, request: Request, *args: Any, **kwargs: Any) -> Response:
             key = parse_key(request)
             if key is None:
                 return create(view, request, *args, **kwargs)
@@ -108,7 +108,7 @@ def repeatable(*, in_transaction: bool = True) -> Callable[[CreateMethod], Creat
     return decorate
 
 
-def settle(request: Request, *, session_id: UUID | None = None, body: Any = None) -> None:
+def settle(request: Request, *, session_id: UUID | None = None, body: object = None) -> None:
     """Store the answer 201 to a claimed key, in the transaction that shows what was created.
 
     The answer is a session or another body. Raises DraftLost if the claim was lost meanwhile, so
@@ -159,7 +159,7 @@ def _claim_key(request: Request, key: str, payload_hash: str) -> tuple[Idempoten
     return stored_row, False
 
 
-def _store_answer(row: IdempotencyKey, status: int, session_id: UUID | None, body: Any) -> None:
+def _store_answer(row: IdempotencyKey, status: int, session_id: UUID | None, body: object) -> None:
     encrypted_body = "" if session_id else keys.encrypt(json.dumps(body, default=str))
     is_ours = IdempotencyKey.objects.filter(pk=row.pk, status=None).update(
         status=status, session_id=session_id, body=encrypted_body

@@ -176,7 +176,7 @@ class SessionImportView(OneImportAtATime, APIView):
         return build_created_response(request, get_owned_session(request, session.pk))
 
 
-def _parse_import(body: Any) -> Any:
+def _parse_import(body: object) -> Any:
     """Return the messages of an import in Chatcore's format, not validated yet."""
     if not isinstance(body, dict) or not {"messages"} <= set(body) <= {"messages", "format"}:
         raise InvalidFieldError(
@@ -189,7 +189,7 @@ def _parse_import(body: Any) -> Any:
     return messages
 
 
-def _check_format(name: Any, *others: str) -> formats.Format:
+def _check_format(name: object, *others: str) -> formats.Format:
     if name not in formats.FORMATS:
         raise InvalidFieldError("format", f"One of {', '.join((*formats.FORMATS, *others))}.")
     format_name: formats.Format = name

@@ -91,19 +91,21 @@ class ResilientRedisCache(BaseCache):
         self._pair = _get_pair(server, params)
 
     def add(
-        self, key: str, value: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None
+        self, key: str, value: object, timeout: object = DEFAULT_TIMEOUT, version: int | None = None
     ) -> bool:
         return bool(self._pair.run("add", key, value, timeout, version))
 
-    def get(self, key: str, default: Any = None, version: int | None = None) -> Any:
+    def get(self, key: str, default: object = None, version: int | None = None) -> Any:
         return self._pair.run("get", key, default, version)
 
     def set(
-        self, key: str, value: Any, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None
+        self, key: str, value: object, timeout: object = DEFAULT_TIMEOUT, version: int | None = None
     ) -> None:
         self._pair.run("set", key, value, timeout, version)
 
-    def touch(self, key: str, timeout: Any = DEFAULT_TIMEOUT, version: int | None = None) -> bool:
+    def touch(
+        self, key: str, timeout: object = DEFAULT_TIMEOUT, version: int | None = None
+    ) -> bool:
         return bool(self._pair.run("touch", key, timeout, version))
 
     def delete(self, key: str, version: int | None = None) -> bool:

@@ -12,7 +12,7 @@ def read_installed_apps() -> list[OptionalApp]:
     return [app for app in OPTIONAL_APPS if app.name not in absent_names]
 
 
-def get_app_setting(name: str, default: Any) -> Any:
+def get_app_setting(name: str, default: object) -> Any:
     """Return what an installed app puts in the place of a setting, or the core's own."""
     values = [app.settings[name] for app in read_installed_apps() if name in app.settings]
     return values[0] if values else default

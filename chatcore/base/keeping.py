@@ -21,7 +21,7 @@ class Kept(Refusal):
         )
 
 
-def refuse_if_kept(owner_id: Any) -> None:
+def refuse_if_kept(owner_id: object) -> None:
     """Raise Kept if nothing of the user may be deleted."""
     if is_kept(owner_id):
         raise Kept
@@ -33,7 +33,7 @@ def is_kept(owner_id: Any) -> bool:
     return any(users.filter(pk__in=owners).exists() for owners in list_kept_owners())
 
 
-def refuse_lost_words(owner_id: Any, before: Any, after: Mapping[str, Any]) -> None:
+def refuse_lost_words(owner_id: object, before: object, after: Mapping[str, Any]) -> None:
     """Raise Kept if a change of a row of such a user would take words that it has.
 
     `before` is the row, `after` the new texts or lists of lines by the names of its columns. What
@@ -43,7 +43,7 @@ def refuse_lost_words(owner_id: Any, before: Any, after: Mapping[str, Any]) -> N
         refuse_if_kept(owner_id)
 
 
-def refuse_lost_text(owner_id: Any, old: str, new: str) -> None:
+def refuse_lost_text(owner_id: object, old: str, new: str) -> None:
     """Raise Kept if everything of the user is kept, and the new text lacks words of the old one."""
     if _loses_words(old, new):
         refuse_if_kept(owner_id)

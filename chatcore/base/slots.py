@@ -22,7 +22,7 @@ class Slot:
     `user_position` is how many the user had with this one when it was taken.
     """
 
-    def __init__(self, slots: "Slots", user_id: Any, user_position: int) -> None:
+    def __init__(self, slots: "Slots", user_id: object, user_position: int) -> None:
         self.user_position = user_position
         self._slots = slots
         self._user_id = user_id
@@ -56,7 +56,7 @@ class Slots:
 
     def take(
         self,
-        user_id: Any,
+        user_id: object,
         *,
         process_limit: int,
         user_limit: int,
@@ -76,12 +76,12 @@ class Slots:
             self._counts[user_id] = position
         return Slot(self, user_id, position)
 
-    def count(self, user_id: Any = None) -> int:
+    def count(self, user_id: object = None) -> int:
         """Return how many places are taken, by all users or by one."""
         with self.lock:
             return self._counts.total() if user_id is None else self._counts[user_id]
 
-    def remove(self, user_id: Any) -> None:
+    def remove(self, user_id: object) -> None:
         """Take a place of the user away, while the lock is held."""
         self._counts[user_id] -= 1
         if not self._counts[user_id]:

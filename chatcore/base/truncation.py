@@ -35,7 +35,7 @@ def cut_tool_result(text: str, limit: int = TOOL_RESULT_MAX_CHARS) -> tuple[str,
     return text[:limit] + MARKER.format(kept=limit, total=total), total
 
 
-def to_text(value: Any) -> str:
+def to_text(value: object) -> str:
     """Return any value as a text: null as none, bytes as UTF-8, the rest as JSON. Never raises."""
     if isinstance(value, str):
         return value
@@ -61,7 +61,7 @@ def clean_text(text: str) -> str:
     return text
 
 
-def clean_json(value: Any) -> Any:
+def clean_json(value: object) -> Any:
     """Return the JSON value with `clean_text` applied to every text in it, keys too."""
     if isinstance(value, str):
         return clean_text(value)

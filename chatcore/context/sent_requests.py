@@ -157,7 +157,7 @@ class _TextBox:
         self.texts[digest] = text
         return digest
 
-    def keep_json(self, value: Any) -> str:
+    def keep_json(self, value: object) -> str:
         """Keep a JSON value and return its digest; empty for an empty one."""
         return self.keep_text(json.dumps(value, ensure_ascii=False)) if value else ""
 
@@ -184,7 +184,7 @@ class _TextReader:
             self.missing_count += 1
         return self._texts.get(digest, "")
 
-    def read_json(self, digest: str, default: Any) -> Any:
+    def read_json(self, digest: str, default: object) -> Any:
         """Return a JSON value; the default if it is gone, or was empty."""
         text = self.read_text(digest)
         return json.loads(text) if text else default

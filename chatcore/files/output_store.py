@@ -70,7 +70,7 @@ def has_store() -> bool:
     return ALIAS in settings.STORAGES
 
 
-def save_text(owner_id: Any, text: str) -> StoredObject:
+def save_text(owner_id: object, text: str) -> StoredObject:
     """Write a whole output to a name that nobody can guess. Do it outside any transaction.
 
     Raises StoreFull, StorageAway, and what a file system raises.

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -72,7 +71,7 @@ class FoundPassages:
 
 
 @contextmanager
-def take_turn(owner_id: Any) -> Iterator[None]:
+def take_turn(owner_id: object) -> Iterator[None]:
     """Wait until no other search of the person goes on. Raises SearchesBusy."""
     give_back_connection()
     end = time.monotonic() + WAIT_SECONDS

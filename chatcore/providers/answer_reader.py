@@ -35,7 +35,7 @@ class ErrorEvent(Exception):
     `body` is what the provider sent: usually an object with a type and a message.
     """
 
-    def __init__(self, body: Any) -> None:
+    def __init__(self, body: object) -> None:
         super().__init__("The provider sent an error inside its stream.")
         self.body = body
 

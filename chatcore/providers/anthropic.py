@@ -304,7 +304,7 @@ def _build_output_config(params: Mapping[str, Any]) -> dict[str, Any]:
     return output_config
 
 
-def _translate_tool_choice(choice: Any) -> dict[str, Any]:
+def _translate_tool_choice(choice: object) -> dict[str, Any]:
     if isinstance(choice, str):
         return {"type": _TOOL_CHOICES.get(choice, "auto")}
     function = choice.get("function") if isinstance(choice, Mapping) else None

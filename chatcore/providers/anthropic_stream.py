@@ -193,7 +193,7 @@ class AnthropicStreamReader:
         self._has_output = True
         self._part_joiner.add_text(text)
 
-    def _record_usage(self, api_usage: Any) -> None:
+    def _record_usage(self, api_usage: object) -> None:
         # Counts come in two events; the later ones are for the whole message.
         if isinstance(api_usage, dict):
             for name in _USAGE_FIELDS:

@@ -147,7 +147,7 @@ class Request:
 MAX_COUNT = 10**9
 
 
-def parse_count(value: Any) -> int | None:
+def parse_count(value: object) -> int | None:
     """Return a number of tokens that a provider reports, or None for what cannot be one.
 
     Servers have sent negative and absurd numbers, objects and booleans; whole numbers as texts or

@@ -173,17 +173,17 @@ class _PartialCall:
         return [unquoted_text if _is_object(unquoted_text) else text]
 
 
-def _to_text(value: Any) -> str:
+def _to_text(value: object) -> str:
     return "" if value is None or isinstance(value, (dict, list, bool)) else str(value).strip()
 
 
-def _parse_index(value: Any) -> int | None:
+def _parse_index(value: object) -> int | None:
     if isinstance(value, str) and value.isdecimal():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _to_arguments(value: Any) -> str:
+def _to_arguments(value: object) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     return json.dumps(value, ensure_ascii=False)

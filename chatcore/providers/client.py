@@ -49,7 +49,7 @@ async def load_sdk(name: str) -> None:
         _loaded_sdks.add(name)
 
 
-async def build_client_options(sdk: Any, connection: Connection) -> dict[str, Any]:
+async def build_client_options(sdk: object, connection: Connection) -> dict[str, Any]:
     """Return the arguments for an SDK's client.
 
     The client is not to be closed: its HTTP client is kept for further calls. Raises ProviderAuth
@@ -291,7 +291,7 @@ _Options = dict[str, Any]
 
 
 def build_client(
-    sdk: Any,
+    sdk: object,
     connection: Connection,
     options: _Options,
     *,
@@ -312,7 +312,7 @@ def build_client(
 
 
 def _build_client(
-    sdk: Any,
+    sdk: object,
     connection: Connection,
     options: _Options,
     *,

@@ -130,7 +130,7 @@ class Refusal:
 
 @contextmanager
 def translate_errors(
-    sdk: Any, connection: Connection, request: Request | None = None
+    sdk: object, connection: Connection, request: Request | None = None
 ) -> Iterator[None]:
     """Surround everything that uses an SDK, and let only ProviderErrors leave.
 

@@ -46,7 +46,7 @@ _clients: dict[asyncio.AbstractEventLoop, dict[Identity, httpx2.AsyncClient]] = 
 _closers: dict[asyncio.AbstractEventLoop, AsyncGenerator[None]] = {}
 
 
-async def enter_call(sdk: Any, connection: Connection) -> httpx2.AsyncClient:
+async def enter_call(sdk: object, connection: Connection) -> httpx2.AsyncClient:
     """Return the client for a call that the current task is about to make.
 
     Nobody closes it: it is closed with its event loop. Until the next call, the task's requests
@@ -103,7 +103,7 @@ def _identify(connection: Connection) -> Identity:
     return (connection.protocol, connection.base_url, connection.api_key, repr(headers))
 
 
-def _build_client(sdk: Any, connection: Connection) -> httpx2.AsyncClient:
+def _build_client(sdk: object, connection: Connection) -> httpx2.AsyncClient:
     return _get_client_class(sdk)(
         verify=certificates.get_ssl_context(),
         limits=httpx2.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=IDLE_SECONDS),

@@ -152,7 +152,7 @@ async def stream_answer(
                     await stream.close()
 
 
-async def _build_client(openai: Any, connection: Connection) -> Any:
+async def _build_client(openai: object, connection: Connection) -> Any:
     options = await provider_client.build_client_options(openai, connection)
     return provider_client.build_client(
         openai, connection, options, usual="AsyncOpenAI", others=_PLATFORM_CLIENTS

@@ -22,7 +22,7 @@ from chatcore.providers.quirks.reasoning_details import ReasoningDetails
 from chatcore.providers.server_sent_events import Event
 
 
-def parse_usage(api_usage: Any, timings: Any = None) -> Usage | None:
+def parse_usage(api_usage: object, timings: object = None) -> Usage | None:
     """Return the reported tokens, or None. Here `prompt_tokens` includes the cached ones.
 
     `timings` are llama.cpp's. Some servers leave the cached tokens out of `prompt_tokens`: they
@@ -169,7 +169,7 @@ class OpenAIStreamReader:
             if isinstance(choice, dict):
                 self._read_choice(choice)
 
-    def _read_progress(self, progress: Any) -> None:
+    def _read_progress(self, progress: object) -> None:
         """Tell how far llama.cpp has read; what its cache holds is not read again."""
         if self._tell_reading is None or not isinstance(progress, dict):
             return
@@ -179,7 +179,7 @@ class OpenAIStreamReader:
         if processed is not None and total is not None and cached <= processed <= total > cached:
             self._tell_reading(processed - cached, total - cached)
 
-    def _record_usage(self, api_usage: Any, timings: Any) -> None:
+    def _record_usage(self, api_usage: object, timings: object) -> None:
         if api_usage:
             self._usage = parse_usage(api_usage, timings) or self._usage
 
@@ -220,7 +220,7 @@ class OpenAIStreamReader:
             self._add_text(str(refusal))
         self._calls.add_delta(delta)
 
-    def _read_content(self, content: Any) -> None:
+    def _read_content(self, content: object) -> None:
         """Collect text; Mistral's reasoning models send a list of typed pieces instead."""
         if isinstance(content, str):
             self._add_text(content)

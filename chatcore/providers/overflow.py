@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from chatcore.providers.base import Request, Usage
 from chatcore.providers.errors import ContextOverflow
@@ -215,7 +214,7 @@ def _join_texts(error: object) -> str:
 
 
 def recognize_overflow(
-    text: str, body: Any, detail: str, sent_size: SentSize | None = None
+    text: str, body: object, detail: str, sent_size: SentSize | None = None
 ) -> ContextOverflow | None:
     """Return the overflow that a refusal reports, with the provider's numbers, or None."""
     reason = find_reason(body) or text
@@ -265,7 +264,7 @@ def _names_context(text: str) -> bool:
     )
 
 
-def _find_stated_numbers(text: str, body: Any) -> tuple[int | None, int | None]:
+def _find_stated_numbers(text: str, body: object) -> tuple[int | None, int | None]:
     """Return the tokens and the window that a refusal states in known words or fields."""
     match = _TOO_LARGE_FOR_RATE.search(text)
     if match:
@@ -300,7 +299,7 @@ def _find_numbers_near(reason: str, sent_size: SentSize | None) -> tuple[int, in
     return None
 
 
-def _parse_count(value: Any) -> int | None:
+def _parse_count(value: object) -> int | None:
     return value if isinstance(value, int) and value > 0 else None
 
 

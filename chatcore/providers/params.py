@@ -62,7 +62,7 @@ def _build_number_rule(low: float, high: float) -> ParamRule:
 
 
 def _build_integer_rule(low: int, high: int) -> ParamRule:
-    def is_valid(value: Any) -> bool:
+    def is_valid(value: object) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
     schema = {"type": ["integer", "null"], "minimum": low, "maximum": high}
@@ -70,7 +70,7 @@ def _build_integer_rule(low: int, high: int) -> ParamRule:
 
 
 def _build_stop_rule() -> ParamRule:
-    def is_valid(value: Any) -> bool:
+    def is_valid(value: object) -> bool:
         texts = [value] if isinstance(value, str) else value
         if not isinstance(texts, list) or len(texts) > MAX_STOPS:
             return False
@@ -83,7 +83,7 @@ def _build_stop_rule() -> ParamRule:
 
 
 def _build_text_rule() -> ParamRule:
-    def is_valid(value: Any) -> bool:
+    def is_valid(value: object) -> bool:
         return isinstance(value, str) and 0 < len(value) <= MAX_TEXT_CHARS
 
     schema = {"type": ["string", "null"], "minLength": 1, "maxLength": MAX_TEXT_CHARS}
@@ -93,7 +93,7 @@ def _build_text_rule() -> ParamRule:
 def _build_bias_rule() -> ParamRule:
     number = _build_number_rule(-100, 100)
 
-    def is_valid(value: Any) -> bool:
+    def is_valid(value: object) -> bool:
         if not isinstance(value, dict) or len(value) > MAX_BIASES:
             return False
         return all(

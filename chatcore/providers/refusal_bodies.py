@@ -34,7 +34,7 @@ _PAGE = re.compile(r"\s*<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<(?:title|h1)[^>]{0,200}>([^<]{1,200})</", re.IGNORECASE)
 
 
-def find_reason(body: Any) -> str:
+def find_reason(body: object) -> str:
     """Return the sentence for people in a body, or an empty text.
 
     It may stand in a list, in JSON inside a text, behind the reason of a gateway, or be the title
@@ -43,12 +43,12 @@ def find_reason(body: Any) -> str:
     return _find_reason(body, _MAX_DEPTH)
 
 
-def iterate_objects(body: Any) -> Iterator[dict[str, Any]]:
+def iterate_objects(body: object) -> Iterator[dict[str, Any]]:
     """Yield the objects in a body, from the outermost to those in JSON inside a text."""
     return _iterate_objects(body, _MAX_DEPTH)
 
 
-def _find_reason(value: Any, depth: int) -> str:
+def _find_reason(value: object, depth: int) -> str:
     value = _parse_text(value)
     if depth <= 0 or value is None or isinstance(value, bool):
         return ""
@@ -72,7 +72,7 @@ def _find_reason(value: Any, depth: int) -> str:
     return reason or inner_reason
 
 
-def _iterate_objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:
+def _iterate_objects(value: object, depth: int) -> Iterator[dict[str, Any]]:
     value = _parse_text(value)
     if depth <= 0:
         return
@@ -84,7 +84,7 @@ def _iterate_objects(value: Any, depth: int) -> Iterator[dict[str, Any]]:
             yield from _iterate_objects(element, depth - 1)
 
 
-def _parse_text(value: Any) -> Any:
+def _parse_text(value: object) -> Any:
     """Return the object or list that a text holds, perhaps behind some words, or the value."""
     if not isinstance(value, str) or not value.rstrip().endswith(("}", "]")):
         return value
@@ -96,7 +96,7 @@ def _parse_text(value: Any) -> Any:
     return parsed if isinstance(parsed, (dict, list)) and _has_reason(parsed) else value
 
 
-def _has_reason(value: Any) -> bool:
+def _has_reason(value: object) -> bool:
     """Return whether parsing a text is a gain: a sentence may end in brackets of its own."""
     return not isinstance(value, list) or any(isinstance(element, dict) for element in value)
 

@@ -85,7 +85,7 @@ def _merge_object(
     return required
 
 
-def _join_properties(first: Any, second: Any) -> Any:
+def _join_properties(first: object, second: object) -> Any:
     """Return a property that two options describe."""
     if first is None or first == second:
         return second
@@ -93,7 +93,7 @@ def _join_properties(first: Any, second: Any) -> Any:
     return {"anyOf": options if second in options else [*options, second]}
 
 
-def _simplify(value: Any, root: Mapping[str, Any], *, depth: int) -> Schema:
+def _simplify(value: object, root: Mapping[str, Any], *, depth: int) -> Schema:
     if not isinstance(value, Mapping) or depth > _MAX_DEPTH:
         return {"type": "string"}  # `true`, which allows anything, or a schema without an end
     source = {**_resolve(value, root)}
@@ -185,9 +185,9 @@ def _find_definition(reference: str, root: Mapping[str, Any]) -> Mapping[str, An
     return found if isinstance(found, Mapping) and steps else {}
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _list_texts(value: Any) -> Iterable[str]:
+def _list_texts(value: object) -> Iterable[str]:
     return [each for each in _list(value) if isinstance(each, str)]

@@ -111,15 +111,15 @@ class SearchIndex(migrations.operations.base.Operation):
     reduces_to_sql = False
     reversible = True
 
-    def state_forwards(self, app_label: str, state: Any) -> None:
+    def state_forwards(self, app_label: str, state: object) -> None:
         """Change nothing: the index belongs to no model."""
 
     def database_forwards(
         self,
         app_label: str,
         schema_editor: BaseDatabaseSchemaEditor,
-        from_state: Any,
-        to_state: Any,
+        from_state: object,
+        to_state: object,
     ) -> None:
         """Create the index on SQLite and PostgreSQL; other databases search without one."""
         if schema_editor.connection.vendor == "sqlite":
@@ -131,8 +131,8 @@ class SearchIndex(migrations.operations.base.Operation):
         self,
         app_label: str,
         schema_editor: BaseDatabaseSchemaEditor,
-        from_state: Any,
-        to_state: Any,
+        from_state: object,
+        to_state: object,
     ) -> None:
         """Drop the index."""
         if schema_editor.connection.vendor == "postgresql":
@@ -155,7 +155,7 @@ class OwnersInIndex(migrations.operations.base.Operation):
     reduces_to_sql = False
     reversible = True
 
-    def state_forwards(self, app_label: str, state: Any) -> None:
+    def state_forwards(self, app_label: str, state: object) -> None:
         """Change nothing: the index belongs to no model."""
 
     def database_forwards(

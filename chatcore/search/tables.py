@@ -1,6 +1,5 @@
 """Name the tables and indexes of the search, and the terms of a message's session and owner."""
 
-from typing import Any
 from uuid import UUID
 
 TABLE = "chatcore_message_words"  # trigrams
@@ -15,7 +14,7 @@ def mark_session(session_id: UUID) -> str:
     return f"session{session_id.hex}"
 
 
-def mark_owner(owner_id: Any) -> str:
+def mark_owner(owner_id: object) -> str:
     """Return the term that all messages of a user have in PostgreSQL's tables of stems.
 
     No word of a text is equal to it, because a colon ends a word.

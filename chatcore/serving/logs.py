@@ -79,7 +79,7 @@ def build_line_formatter(form: str = "logfmt") -> logging.Formatter:
 
 
 def _clean_line(
-    logger: Any, method_name: str, line: MutableMapping[str, Any]
+    logger: object, method_name: str, line: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
     """Leave out ids that are not known, and what signs somebody in."""
     return {

@@ -3,7 +3,6 @@
 import hashlib
 import shutil
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
@@ -19,7 +18,7 @@ IGNORED = ["*.map"]  # of packages' scripts, for their developers; a third of al
 class HashedFiles(CompressedManifestStaticFilesStorage):
     """WhiteNoise's storage; a file that a package's CSS names and does not bring is no error."""
 
-    def hashed_name(self, name: str, content: Any = None, filename: str | None = None) -> str:
+    def hashed_name(self, name: str, content: object = None, filename: str | None = None) -> str:
         """Return the name with the hash, or the name itself if there is no such file."""
         try:
             hashed_name: str = super().hashed_name(name, content, filename)

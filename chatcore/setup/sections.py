@@ -271,7 +271,7 @@ def read_value(row: Any, name: str, value: Any, *, place: str) -> Any:
         raise SetupRefused(f"{place}.{name}", " ".join(error.messages)) from None
 
 
-def _check_kind(field: Any, value: Any, *, place: str) -> None:
+def _check_kind(field: object, value: object, *, place: str) -> None:
     for field_class, types, words in KINDS:
         if isinstance(field, field_class):
             if type(value) not in types:

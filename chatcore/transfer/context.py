@@ -76,7 +76,7 @@ def read_context(
     )
 
 
-def _is_position(seq: Any, last_seq: int) -> bool:
+def _is_position(seq: object, last_seq: int) -> bool:
     """Return True for the number of a message, which may have been deleted since."""
     return is_number(seq) and 0 < seq <= last_seq
 

@@ -15,7 +15,7 @@ FORMATS: tuple[Format, ...] = ("chatcore", "openai", "anthropic")
 _OPENAI_ROLES = {"developer": "system", "function": "tool"}
 
 
-def to_chatcore(messages: Any, format: Format) -> Any:
+def to_chatcore(messages: object, format: Format) -> Any:
     """Return the list in our own format, which `importer.import_messages` takes.
 
     Raises InvalidImport, which names the place.
@@ -172,7 +172,7 @@ def _from_anthropic_call(block: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _join_text(content: Any, path: str) -> str:
+def _join_text(content: object, path: str) -> str:
     """Return the text of a message's content, which is a text or a list of text parts."""
     if content is None or isinstance(content, str):
         return content or ""
@@ -189,7 +189,7 @@ def _join_text(content: Any, path: str) -> str:
     return "\n\n".join(texts)
 
 
-def _require_object(value: Any, path: str) -> Mapping[str, Any]:
+def _require_object(value: object, path: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise InvalidImport(path, "It must be an object.")
     return value

@@ -63,7 +63,7 @@ class SessionChanged(Exception):
 
 def import_messages(
     session: Session,
-    messages: Any,
+    messages: object,
     *,
     after_seq: int | None = None,
     on_stored: Callable[[list[Message]], object] = lambda rows: None,
@@ -269,7 +269,7 @@ def find_model(owner: Any, name: Any) -> AiModel | None:
     return model or models.find_default()
 
 
-def _strip_links(item: Any) -> Any:
+def _strip_links(item: object) -> Any:
     if not isinstance(item, Mapping):
         return item
     return {
@@ -304,7 +304,7 @@ def _parse_times(data: Mapping[str, Any]) -> dict[str, datetime]:
     return {name: min(time, now) for name, time in times.items()}
 
 
-def _check_params(params: Any, model_name: Any, model: AiModel | None) -> dict[str, Any]:
+def _check_params(params: object, model_name: object, model: AiModel | None) -> dict[str, Any]:
     """Return the parameters without nulls. Raises InvalidImport.
 
     Where the default model takes the place of one that is not here, those of its protocol may stay
@@ -322,7 +322,7 @@ def _check_params(params: Any, model_name: Any, model: AiModel | None) -> dict[s
     return params
 
 
-def _is_name_list(value: Any) -> bool:
+def _is_name_list(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 

@@ -101,7 +101,7 @@ def _mark_superseded(
 
 
 def _find_replaced_message(
-    seq: Any, row: Message, rows_by_seq: Mapping[int, Message], path: str
+    seq: object, row: Message, rows_by_seq: Mapping[int, Message], path: str
 ) -> Message:
     """Return the earlier version that this message replaces. Raises InvalidImport.
 
@@ -126,7 +126,7 @@ def _export_attachment(attachment: Attachment) -> dict[str, Any]:
     return values
 
 
-def _parse_files(items: Any, path: str, owner_id: object) -> Iterator[Attachment]:
+def _parse_files(items: object, path: str, owner_id: object) -> Iterator[Attachment]:
     if not isinstance(items, list) or len(items) > intake.MAX_FILES:
         raise InvalidImport(
             f"{path}.attachments", f"It must be a list of at most {intake.MAX_FILES} files."
@@ -137,7 +137,7 @@ def _parse_files(items: Any, path: str, owner_id: object) -> Iterator[Attachment
         yield _parse_file(item, f"{path}.attachments[{index}]", owner_id)
 
 
-def _parse_file(item: Any, path: str, owner_id: object) -> Attachment:
+def _parse_file(item: object, path: str, owner_id: object) -> Attachment:
     values = item if isinstance(item, Mapping) else {}
     name = values.get("name")
     encoded_data = values.get("data")

@@ -31,7 +31,7 @@ class MessageTooLong(InvalidImport):
 
 
 def read_messages(
-    items: Any,
+    items: object,
     *,
     extra_fields: Collection[str] = (),
     load_call_ids: Callable[[], Collection[str]] = frozenset[str],
@@ -88,7 +88,7 @@ def read_section(export_data: Mapping[str, Any], name: str, kind: type[SectionT]
     return section
 
 
-def is_number(value: Any) -> TypeGuard[int]:
+def is_number(value: object) -> TypeGuard[int]:
     """Return True for an integer. True and False, which Python counts as integers, are none."""
     return isinstance(value, int) and not isinstance(value, bool)
 
@@ -96,7 +96,7 @@ def is_number(value: Any) -> TypeGuard[int]:
 class _MessageReader:
     """The reader of one message; each method reads or checks a part and raises InvalidImport."""
 
-    def __init__(self, path: str, item: Any, extra_fields: Collection[str]) -> None:
+    def __init__(self, path: str, item: object, extra_fields: Collection[str]) -> None:
         self.path = path
         if not isinstance(item, Mapping):
             raise InvalidImport(path, "It must be an object.")
@@ -162,7 +162,7 @@ class _MessageReader:
             self.read_call(f"{name}[{index}]", call) for index, call in enumerate(self.item[name])
         ]
 
-    def read_call(self, name: str, call: Any) -> dict[str, str]:
+    def read_call(self, name: str, call: object) -> dict[str, str]:
         if not isinstance(call, Mapping) or set(call) != {"id", "name", "arguments"}:
             raise self.build_error(name, "It must be an object with id, name and arguments.")
         arguments = call["arguments"]

@@ -2,7 +2,6 @@
 
 import contextlib
 from datetime import UTC, datetime
-from typing import Any
 
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
@@ -10,7 +9,7 @@ _MILLISECONDS_FROM = 1e11  # as seconds, the year 5138
 _MICROSECONDS_FROM = 1e14
 
 
-def parse_time(value: Any) -> datetime | None:
+def parse_time(value: object) -> datetime | None:
     """Return the moment that seconds, milliseconds, a text in ISO 8601 or MongoDB's form name."""
     if isinstance(value, dict):
         value = value.get("$date", value.get("$numberLong"))

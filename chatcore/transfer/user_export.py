@@ -115,6 +115,6 @@ def _load_rows(model: type[Model], field_name: str, user: AbstractBaseUser) -> l
     return list(owned_rows.values(*names).iterator(chunk_size=BATCH_SIZE))
 
 
-def _write_json(archive: zipfile.ZipFile, name: str, value: Any) -> None:
+def _write_json(archive: zipfile.ZipFile, name: str, value: object) -> None:
     text = json.dumps(value, ensure_ascii=False, indent=1, cls=DjangoJSONEncoder)
     archive.writestr(name, text)

@@ -76,7 +76,7 @@ def count_answers() -> int:
     return slot_count + turn_runner.count()
 
 
-def take_slot(user_id: Any) -> Slot:
+def take_slot(user_id: object) -> Slot:
     """Take a place for an answer that is no turn, until the place is released.
 
     Raises ProcessOverloaded, ProcessStopping, TooManyTurnsAtOnce and CallRefused.
@@ -88,7 +88,7 @@ def take_slot(user_id: Any) -> Slot:
         raise
 
 
-def _take_slot(user_id: Any) -> Slot:
+def _take_slot(user_id: object) -> Slot:
     check_call(user_id)
     user_limit = settings.CHATCORE["TURNS_AT_ONCE_PER_USER"]
     try:
@@ -116,7 +116,7 @@ def _take_slot(user_id: Any) -> Slot:
 
 
 @contextlib.contextmanager
-def reserve_turn(user_id: Any) -> Iterator[None]:
+def reserve_turn(user_id: object) -> Iterator[None]:
     """Hold a place while this thread begins a turn; the runner counts the turn from then on.
 
     Inside another reservation of the thread it does nothing. Raises what `take_slot` raises; then

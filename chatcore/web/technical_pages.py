@@ -31,13 +31,13 @@ class SecretsFilter(SafeExceptionReporterFilter):
         return _hide_secrets(str(cleansed_value)) if isinstance(value, str) else cleansed_value
 
     def get_traceback_frame_variables(
-        self, request: HttpRequest | None, tb_frame: Any
+        self, request: HttpRequest | None, tb_frame: object
     ) -> ItemsView[str, Any]:
         """Return the variables of a frame; in debug mode Django would show all of them."""
         variables = super().get_traceback_frame_variables(request, tb_frame)
         return {name: self.cleanse_variable(name, value) for name, value in variables}.items()
 
-    def cleanse_variable(self, name: str, value: Any) -> Any:
+    def cleanse_variable(self, name: str, value: object) -> Any:
         """Return a variable's value, or stars if its name or its text may have a secret."""
         if self.hidden_settings.search(name):
             return self.cleansed_substitute

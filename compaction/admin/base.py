@@ -1,7 +1,5 @@
 """What the admin pages of compaction are made of."""
 
-from typing import Any
-
 from django.http import HttpRequest
 
 from chatcore.admin.base import ChatcoreAdmin
@@ -17,5 +15,5 @@ class UnaddableAdmin(ChatcoreAdmin):
 class UneditableAdmin(UnaddableAdmin):
     """A page of rows that runs, or owners of sessions over REST, write."""
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False

@@ -151,7 +151,7 @@ def _read_value(text: str, rule: Rule) -> tuple[Any, str | None]:
     return None, rule.find_complaint(candidates[0])
 
 
-def _show_value(value: Any) -> str:
+def _show_value(value: object) -> str:
     if isinstance(value, str):
         # What would be read as something else is written as JSON.
         return json.dumps(value) if _is_json(value) else value
@@ -169,7 +169,7 @@ def _is_json(text: str) -> bool:
 
 
 def _describe_knob(
-    help_text: str, rule: Rule, default: Any, policy: CompactionPolicy
+    help_text: str, rule: Rule, default: object, policy: CompactionPolicy
 ) -> SafeString:
     default_text = _show_value(default)
     if len(default_text) > MAX_SHOWN:

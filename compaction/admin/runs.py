@@ -49,7 +49,7 @@ class PolicyFilter(admin.SimpleListFilter):
     title = "policy"
     parameter_name = "policy"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Any:
+    def lookups(self, request: HttpRequest, model_admin: object) -> Any:
         return [(name, name) for name in policies.list_policies()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[CompactionRun]) -> Any:
@@ -62,7 +62,7 @@ class WrongFilter(admin.SimpleListFilter):
     title = "what went wrong"
     parameter_name = "wrong"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Any:
+    def lookups(self, request: HttpRequest, model_admin: object) -> Any:
         return [(ANY_REASON, "failed or fell back"), *ModelCall.Refusal.choices]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[CompactionRun]) -> Any:
@@ -470,7 +470,7 @@ class CompactionRunAdmin(ChatcoreAdmin):
         return _go_back(request)
 
 
-def _request_again(run: CompactionRun, *, user_pk: Any) -> CompactionRun:
+def _request_again(run: CompactionRun, *, user_pk: object) -> CompactionRun:
     options: queue.RunOptions = {
         "policy": run.policy,
         "instructions": run.instructions,
@@ -482,7 +482,7 @@ def _request_again(run: CompactionRun, *, user_pk: Any) -> CompactionRun:
 
 
 def _request_run(
-    session_id: UUID, *, user_pk: Any, **options: Unpack[queue.RunOptions]
+    session_id: UUID, *, user_pk: object, **options: Unpack[queue.RunOptions]
 ) -> CompactionRun:
     allowance.use_allowance(session_id, user_pk=user_pk)
     return engine.request_run(session_id, trigger="manual", **options)

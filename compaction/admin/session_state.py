@@ -23,7 +23,7 @@ class StateFilter(admin.SimpleListFilter):
     title = "automatic runs"
     parameter_name = "automatic"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Any:
+    def lookups(self, request: HttpRequest, model_admin: object) -> Any:
         return [
             ("stopped", "stopped: the last gained nothing"),
             ("waiting", "wait after a failure"),

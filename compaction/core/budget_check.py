@@ -179,11 +179,11 @@ def _to_call(call: Mapping[str, Any]) -> TranscriptCall:
     )
 
 
-def _estimate_definition(tool: Any, policy: Policy) -> int:
+def _estimate_definition(tool: object, policy: Policy) -> int:
     if not policy.estimate.count_tools:
         return 0
     return build_counter(policy).count_characters(len(_dump_json(tool)), ignore_factor=True)
 
 
-def _dump_json(value: Any) -> str:
+def _dump_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)

@@ -113,7 +113,7 @@ class Policy:
             raise PolicyError("target.ratio", f"{expectation}, not {self.target.ratio}")
 
 
-def _override_group(base: KnobGroup, overrides: Any) -> KnobGroup:
+def _override_group(base: KnobGroup, overrides: object) -> KnobGroup:
     values = _require_known_names(overrides, base, prefix=f"{base.prefix}.")
     changes = {name: _freeze_value(value) for name, value in values.items()}
     return dataclasses.replace(base, **changes)  # type: ignore[type-var]  # a group is a dataclass
@@ -131,11 +131,11 @@ def _require_known_names(overrides: Any, base: Any, *, prefix: str) -> Mapping[s
     return overrides
 
 
-def _freeze_value(value: Any) -> Any:
+def _freeze_value(value: object) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _unfreeze_value(value: Any) -> Any:
+def _unfreeze_value(value: object) -> Any:
     if isinstance(value, dict):
         return {name: _unfreeze_value(item) for name, item in value.items()}
     return list(value) if isinstance(value, tuple) else value

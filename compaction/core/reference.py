@@ -124,11 +124,11 @@ def _list_changes(policy: Policy) -> Iterator[tuple[str, Any]]:
                 yield f"{group_name}.{knob_name}", value
 
 
-def _render_value(value: Any) -> str:
+def _render_value(value: object) -> str:
     return _render_code(_to_json(value))
 
 
-def _to_json(value: Any) -> str:
+def _to_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=dict)
 
 

@@ -18,7 +18,7 @@ class Rule:
         return None if self.accepts(value) else f"must be {self.expectation}, not {value!r}"
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Return whether a value is a finite int or float; True and False do not count as numbers.
 
     Nor does a whole number that is too large to count with.
@@ -39,15 +39,15 @@ def _is_positive(value: Any) -> bool:
     return is_number(value) and value > 0
 
 
-def _is_filled_text(value: Any) -> bool:
+def _is_filled_text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _is_name_list(value: Any) -> bool:
+def _is_name_list(value: object) -> bool:
     return isinstance(value, tuple) and all(map(_is_filled_text, value))
 
 
-def _is_seconds_list(value: Any) -> bool:
+def _is_seconds_list(value: object) -> bool:
     return isinstance(value, tuple) and all(
         is_number(seconds) and seconds >= 0 for seconds in value
     )
@@ -65,7 +65,7 @@ SECONDS = Rule("a list of numbers of seconds", _is_seconds_list)
 def require_integer(minimum: int) -> Rule:
     """Build the rule for a whole number that is not below a minimum."""
 
-    def accepts(value: Any) -> bool:
+    def accepts(value: object) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and value >= minimum
 
     return Rule(f"a whole number of at least {minimum}", accepts)
@@ -82,7 +82,7 @@ def require_choice(literal: object) -> Rule:
 def require_selection(names: tuple[str, ...]) -> Rule:
     """Build the rule for a list of different names out of these; the list may be empty."""
 
-    def accepts(value: Any) -> bool:
+    def accepts(value: object) -> bool:
         if not isinstance(value, tuple):
             return False
         has_known_names = all(isinstance(name, str) and name in names for name in value)
@@ -94,7 +94,7 @@ def require_selection(names: tuple[str, ...]) -> Rule:
 def require_template(*placeholders: str) -> Rule:
     """Build the rule for a text whose only placeholders are these, for example `{total}`."""
 
-    def accepts(value: Any) -> bool:
+    def accepts(value: object) -> bool:
         if not isinstance(value, str):
             return False
         try:
@@ -110,7 +110,7 @@ def require_template(*placeholders: str) -> Rule:
 def require_values_by_name(rule: Rule) -> Rule:
     """Build the rule for an object with any names, in which every value follows the given rule."""
 
-    def accepts(value: Any) -> bool:
+    def accepts(value: object) -> bool:
         return isinstance(value, Mapping) and all(
             isinstance(name, str) and rule.accepts(item) for name, item in value.items()
         )

@@ -22,6 +22,6 @@ class Memory(ExtensionConfig):
         pre_request.connect(refresh_rules, dispatch_uid="memory.refresh_rules")
 
 
-def refresh_rules(signal: Any, sender: Any, **arguments: Any) -> None:
+def refresh_rules(signal: object, sender: object, **arguments: Any) -> None:
     """Put the owner's rules beside the summary; loaded when it is first needed."""
     import_string("compaction.memory.ledger.rules.refresh_session")(**arguments)

@@ -1,7 +1,5 @@
 """What Chatcore asks of memory as of any app; compaction asks `hooks`."""
 
-from typing import Any
-
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
@@ -15,7 +13,7 @@ class Memory(Extension):
     )
 
     def build_page_parts(
-        self, place: Place, request: HttpRequest, subject: Any
+        self, place: Place, request: HttpRequest, subject: object
     ) -> list[SafeString]:
         from compaction.memory import pages  # only pages show them
 

@@ -99,6 +99,6 @@ def _describe_prompt(prompt: Prompt) -> str:
     return json.dumps({name: getattr(prompt, name) for name in names}, ensure_ascii=False)
 
 
-def _clean(value: Any) -> Any:
+def _clean(value: object) -> Any:
     """Return a text without the sign that PostgreSQL does not take."""
     return value.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(value, str) else value

@@ -76,19 +76,19 @@ def _parse_json(block: str) -> Any:
     return None
 
 
-def _is_delta(value: Any) -> bool:
+def _is_delta(value: object) -> bool:
     if not isinstance(value, Mapping):
         return False
     has_known_key = any(key == "memory" or _find_section(key) for key in value)
     return has_known_key or isinstance(value.get("state"), Mapping)
 
 
-def _find_section(key: Any) -> str | None:
+def _find_section(key: object) -> str | None:
     # Models also write `keyDecisions` or `Open questions`.
     return next((name for name in SECTIONS if str(key).casefold().endswith(name)), None)
 
 
-def _parse_change(value: Any, items: tuple[str, ...]) -> SectionChange:
+def _parse_change(value: object, items: tuple[str, ...]) -> SectionChange:
     if not isinstance(value, Mapping):
         return SectionChange(add=tuple(_iterate_sentences(value, ITEM_CHARS)))
     removals = _wrap_list(value.get("remove"))
@@ -99,7 +99,7 @@ def _parse_change(value: Any, items: tuple[str, ...]) -> SectionChange:
     )
 
 
-def _parse_updates(value: Any, items: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _parse_updates(value: object, items: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         pairs = list(value.items())
     else:
@@ -109,7 +109,7 @@ def _parse_updates(value: Any, items: tuple[str, ...]) -> Iterator[tuple[str, st
             yield _resolve_item(old, items), sentence
 
 
-def _parse_update(value: Any) -> tuple[Any, Any]:
+def _parse_update(value: object) -> tuple[Any, Any]:
     """Return the old and the new item of `{"item": 1, "text": …}` or `{"from": …, "to": …}`.
 
     A new sentence alone has no old item.
@@ -121,7 +121,7 @@ def _parse_update(value: Any) -> tuple[Any, Any]:
     return old, new
 
 
-def _resolve_item(value: Any, items: tuple[str, ...]) -> str:
+def _resolve_item(value: object, items: tuple[str, ...]) -> str:
     """Return the item that a number or its own text refers to."""
     if isinstance(value, Mapping):
         value = _find_first(value, ("item", "number", "id", *_TEXT_KEYS), "")
@@ -132,7 +132,7 @@ def _resolve_item(value: Any, items: tuple[str, ...]) -> str:
     return items[number - 1] if 1 <= number <= len(items) else ""
 
 
-def _iterate_sentences(value: Any, max_chars: int) -> Iterator[str]:
+def _iterate_sentences(value: object, max_chars: int) -> Iterator[str]:
     """Yield the texts of a list, or one text, each on one line and cut to `max_chars`."""
     for entry in _wrap_list(value):
         text = _find_first(entry, _TEXT_KEYS, "") if isinstance(entry, Mapping) else entry
@@ -143,11 +143,11 @@ def _iterate_sentences(value: Any, max_chars: int) -> Iterator[str]:
             yield sentence[:max_chars]
 
 
-def _find_first(value: Mapping[str, Any], names: Iterable[str], default: Any) -> Any:
+def _find_first(value: Mapping[str, Any], names: Iterable[str], default: object) -> Any:
     return next((value[name] for name in names if name in value), default)
 
 
-def _wrap_list(value: Any) -> Iterable[Any]:
+def _wrap_list(value: object) -> Iterable[Any]:
     if value is None:
         return ()
     return value[:MAX_ITEMS] if isinstance(value, list) else (value,)

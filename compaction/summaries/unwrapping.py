@@ -81,7 +81,7 @@ def _format_sections(value: Mapping[str, Any]) -> str | None:
     return "\n".join(sections)
 
 
-def _format_value(value: Any) -> str | None:
+def _format_value(value: object) -> str | None:
     if isinstance(value, str):
         return value
     if isinstance(value, list) and value and all(isinstance(item, str) for item in value):

@@ -19,7 +19,7 @@ class CheckedProvider(OpenIDConnectProvider):
         params: dict[str, Any] = super().get_pkce_params()
         return params | {"nonce": build_nonce(params["code_verifier"])}
 
-    def extract_email_addresses(self, data: Any) -> list[EmailAddress]:
+    def extract_email_addresses(self, data: object) -> list[EmailAddress]:
         """Return the address; any word but true counts as not verified, and so does a number."""
         addresses: list[EmailAddress] = super().extract_email_addresses(data)
         for address in addresses:

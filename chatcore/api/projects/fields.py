@@ -61,7 +61,7 @@ class ProjectField(serializers.Field):
         """Return the id; the project itself need not be loaded."""
         return instance.project_id
 
-    def to_internal_value(self, data: Any) -> Project:
+    def to_internal_value(self, data: object) -> Project:
         """Return the user's project. Raises ValidationError if there is none."""
         project_id = parse_project_id(data)
         if project_id is None:
@@ -77,7 +77,7 @@ class ProjectField(serializers.Field):
         return str(value)
 
 
-def parse_project_id(data: Any) -> UUID | None:
+def parse_project_id(data: object) -> UUID | None:
     """Return the id that a text is, or None."""
     try:
         return UUID(data) if isinstance(data, str) else None

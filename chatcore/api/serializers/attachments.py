@@ -91,7 +91,7 @@ class AttachmentField(serializers.Field):
 
     default_error_messages = {"invalid": "The id of a file, or an object with name and data."}
 
-    def to_internal_value(self, data: Any) -> UUID | dict[str, Any]:
+    def to_internal_value(self, data: object) -> UUID | dict[str, Any]:
         """Return the UUID, or the fields of InlineFileSerializer with the bytes decoded."""
         if isinstance(data, dict):
             serializer = InlineFileSerializer(data=data)

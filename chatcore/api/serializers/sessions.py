@@ -47,7 +47,7 @@ class ModelNameField(serializers.Field):
         "invalid": "Not a valid string.",
     }
 
-    def to_internal_value(self, data: Any) -> AiModel:
+    def to_internal_value(self, data: object) -> AiModel:
         """Return the usable model of that name. Raises ValidationError if there is none."""
         if not isinstance(data, str):
             self.fail("invalid")

@@ -26,7 +26,7 @@ class InvalidArchive(Exception):
 class ExactEncoder(DjangoJSONEncoder):
     """Django's, with whole times: it would cut them to milliseconds."""
 
-    def default(self, o: Any) -> Any:
+    def default(self, o: object) -> Any:
         return o.isoformat() if isinstance(o, datetime) else super().default(o)
 
 
@@ -86,7 +86,7 @@ def load_app_archive(app: OptionalApp, path: Path) -> tuple[int, int]:
     return loaded, left_out
 
 
-def _read_rows(stream: Any, models: list[type[Model]]) -> Iterator[Any]:
+def _read_rows(stream: object, models: list[type[Model]]) -> Iterator[Any]:
     for row in serializers.deserialize("jsonl", stream):
         if type(row.object) not in models:
             raise InvalidArchive(f"It has rows of {row.object._meta.label}.")

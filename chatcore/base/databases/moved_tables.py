@@ -26,7 +26,7 @@ def drop_if_empty(label: str, *names: str) -> migrations.RunPython:
             if not model._base_manager.using(schema_editor.connection.alias).exists():
                 schema_editor.delete_model(model)
 
-    def make_again(apps: Any, schema_editor: Any) -> None:
+    def make_again(apps: object, schema_editor: object) -> None:
         _create_missing(_get_models(apps, label, names), schema_editor)
 
     return migrations.RunPython(drop, make_again)

@@ -29,7 +29,7 @@ API_KEY_NAME = "HTTP_X_API_KEY"
 class BearerTokenAuthentication(TokenAuthentication):
     """Authentication by the header `Authorization: Bearer TOKEN` (RFC 6750)."""
 
-    def authenticate(self, request: Any) -> tuple[Any, Any] | None:
+    def authenticate(self, request: object) -> tuple[Any, Any] | None:
         """Return the user and the token's row; None without the header."""
         result: tuple[Any, Any] | None = super().authenticate(request)
         if result is not None:
@@ -118,7 +118,7 @@ def find_scope(token_key: str) -> str:
     )
 
 
-def get_scope(request: Any) -> str:
+def get_scope(request: object) -> str:
     """Return the scope of a request's token; a browser may do everything."""
     token = getattr(request, "auth", None)
     return find_scope(token.token_key) if token is not None else ALL

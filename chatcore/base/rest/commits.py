@@ -39,7 +39,7 @@ class CommitWatch:
         self,
         execute: Callable[..., Any],
         sql: str,
-        params: Any,
+        params: object,
         many: bool,
         context: dict[str, Any],
     ) -> Any:
@@ -72,7 +72,7 @@ def watch_commits(request: HttpRequest) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def all_or_nothing(request: Any) -> Iterator[None]:
+def all_or_nothing(request: object) -> Iterator[None]:
     """Count what fails inside as not stored.
 
     For work of several transactions whose parts nobody sees before the last one is committed.

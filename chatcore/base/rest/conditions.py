@@ -74,18 +74,18 @@ def has_condition(request: Request) -> bool:
     return request.headers.get("If-Match", "*").strip() != "*"
 
 
-def build_entity_tag(representation: Any) -> str:
+def build_entity_tag(representation: object) -> str:
     """Return the strong ETag of what is shown of a resource, in quotes."""
     text = json.dumps(representation, sort_keys=True, default=str)
     return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
 
-def build_entity_headers(representation: Any) -> dict[str, str]:
+def build_entity_headers(representation: object) -> dict[str, str]:
     """Return the ETag header of what is shown of a resource."""
     return {"ETag": build_entity_tag(representation)}
 
 
-def check_entity_tag(request: Request, representation: Any) -> None:
+def check_entity_tag(request: Request, representation: object) -> None:
     """Raise the 412 problem unless If-Match names this state, or the client set no condition.
 
     Call it with the row locked, so that nobody changes it before the write.

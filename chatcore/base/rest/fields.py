@@ -43,7 +43,7 @@ class StrictTextField(serializers.CharField):
             self.validators.insert(0, HAS_WORDS)
         self.max_bytes = max_bytes
 
-    def to_internal_value(self, data: Any) -> str:
+    def to_internal_value(self, data: object) -> str:
         """Return the text. Raises ValidationError for any other type, and TooLargeProblem."""
         if not isinstance(data, str):
             self.fail("invalid")
@@ -56,7 +56,7 @@ class StrictTextField(serializers.CharField):
 class StrictBooleanField(serializers.BooleanField):
     """true or false; 1 and "yes" are refused."""
 
-    def to_internal_value(self, data: Any) -> bool:
+    def to_internal_value(self, data: object) -> bool:
         """Return the boolean. Raises ValidationError for any other type."""
         if not isinstance(data, bool):
             self.fail("invalid", input=data)
@@ -70,7 +70,7 @@ class StrictIntegerField(serializers.IntegerField):
         kwargs.setdefault("max_value", MAX_INTEGER)
         super().__init__(**kwargs)
 
-    def to_internal_value(self, data: Any) -> int:
+    def to_internal_value(self, data: object) -> int:
         """Return the integer. Raises ValidationError for any other type, booleans included."""
         # In Python a bool is an int.
         if not isinstance(data, int) or isinstance(data, bool):
@@ -84,7 +84,7 @@ class RatioField(serializers.FloatField):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"min_value": 0, "max_value": 1} | kwargs)
 
-    def to_internal_value(self, data: Any) -> float:
+    def to_internal_value(self, data: object) -> float:
         """Return the number. Raises ValidationError for any other type, booleans included."""
         if not isinstance(data, int | float) or isinstance(data, bool):
             self.fail("invalid")
@@ -99,7 +99,7 @@ class JsonObjectField(serializers.DictField):
 class StrictSerializer(serializers.Serializer[Any]):
     """A request body whose unknown and read-only fields are refused by name."""
 
-    def to_internal_value(self, data: Any) -> Any:
+    def to_internal_value(self, data: object) -> Any:
         """Return the validated fields. Raises ValidationError that names every refused field."""
         if isinstance(data, Mapping):
             errors = {

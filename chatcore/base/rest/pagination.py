@@ -78,7 +78,7 @@ class KeysetPagination(BasePagination):
             self.page.reverse()
         return self.page
 
-    def get_paginated_response(self, data: Any) -> Response:
+    def get_paginated_response(self, data: object) -> Response:
         """Return the page with the links to the next and the previous one."""
         has_next = self.is_backward or self.has_more
         has_previous = self.has_more if self.is_backward else self.cursor is not None
@@ -90,7 +90,7 @@ class KeysetPagination(BasePagination):
             }
         )
 
-    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+    def get_schema_operation_parameters(self, view: object) -> list[dict[str, Any]]:
         """Return `limit` and `cursor` for the OpenAPI document."""
         limit = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}
         cursor = {
@@ -142,7 +142,7 @@ class KeysetPagination(BasePagination):
         return replace_query_param(self.request.build_absolute_uri(), "cursor", cursor_text)
 
 
-def build_single_page(results: Any) -> Response:
+def build_single_page(results: object) -> Response:
     """Return a list that is always short, in the form of a page."""
     return Response({"results": results, "next": None, "previous": None})
 
@@ -186,5 +186,5 @@ def _get_field(model: type[Model], name: str) -> "Field[Any, Any]":
     return field
 
 
-def _format_value(value: Any) -> str:
+def _format_value(value: object) -> str:
     return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -86,7 +86,7 @@ def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
     )
 
 
-def build_outage_problem(error: BaseException, request: Any = None) -> Problem | None:
+def build_outage_problem(error: BaseException, request: object = None) -> Problem | None:
     """Build the 503 or 507 problem if the error means that the database is away, locked or full.
 
     It says whether the request has stored something. Returns None for other errors.
@@ -146,7 +146,7 @@ def _to_api_exception(error: Exception, context: dict[str, Any]) -> exceptions.A
     return Problem(500, "internal_error", "Something went wrong on our side.")
 
 
-def _describe_field_errors(detail: Any) -> dict[str, Any]:
+def _describe_field_errors(detail: object) -> dict[str, Any]:
     """Return the members `detail` and `errors`. A single error is also told in `detail`."""
     errors = [_format_field_error(path, text) for path, text in _flatten_detail(detail)]
     errors = errors[:MAX_ERRORS]
@@ -157,7 +157,7 @@ def _describe_field_errors(detail: Any) -> dict[str, Any]:
     return {"detail": text, "errors": errors}
 
 
-def _flatten_detail(detail: Any, path: ErrorPath = ()) -> Iterator[tuple[ErrorPath, str]]:
+def _flatten_detail(detail: object, path: ErrorPath = ()) -> Iterator[tuple[ErrorPath, str]]:
     """Yield each text in the tree of errors that the framework builds, with its path."""
     if isinstance(detail, dict):
         for key, value in detail.items():

@@ -34,7 +34,7 @@ class RequestIds:
         return response
 
     def process_view(
-        self, request: HttpRequest, view: object, args: Any, view_kwargs: Mapping[str, Any]
+        self, request: HttpRequest, view: object, args: object, view_kwargs: Mapping[str, Any]
     ) -> None:
         """Bind the ids of the conversation, and of the user of a browser's session."""
         session_id = view_kwargs.get("session_id")

@@ -69,7 +69,7 @@ class BearerScheme(OpenApiAuthenticationExtension):
     target_class = "chatcore.base.rest.auth.BearerTokenAuthentication"
     name = "token"
 
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+    def get_security_definition(self, auto_schema: object) -> dict[str, str]:
         """Return the scheme for the OpenAPI document (RFC 6750)."""
         return {"type": "http", "scheme": "bearer"}
 

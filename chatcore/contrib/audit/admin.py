@@ -32,7 +32,7 @@ class KindFilter(admin.SimpleListFilter):
     title = _("kind of act")
     parameter_name = "kind"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Any:
+    def lookups(self, request: HttpRequest, model_admin: object) -> Any:
         return list(KINDS.items())
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> Any:

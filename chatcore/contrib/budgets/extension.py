@@ -12,7 +12,7 @@ from chatcore.extension import Card, Extension, Place
 
 
 class Budgets(Extension):
-    def check_call(self, user_id: Any) -> None:
+    def check_call(self, user_id: object) -> None:
         limits.require_budget(user_id)
 
     def reserve_call(self, call: Reservation, *, may_refuse: bool) -> None:

@@ -86,7 +86,7 @@ class BudgetState:
         )
 
 
-def require_budget(user_id: Any) -> None:
+def require_budget(user_id: object) -> None:
     """Raise BudgetSpent if a budget of the user, of a group of theirs, or of everyone is spent."""
     refuse_spent(list_budgets(user_id))
 
@@ -119,7 +119,7 @@ def refuse_spent(states: Iterable[BudgetState]) -> None:
             raise BudgetSpent(state.describe(), retry_after=max(1, round(seconds)))
 
 
-def list_budgets(user_id: Any) -> list[BudgetState]:
+def list_budgets(user_id: object) -> list[BudgetState]:
     """Return the active budgets that hold for a user, with what is spent of each."""
     return read_states(select_budgets(user_id).select_related("group")) if has_budgets() else []
 

@@ -154,5 +154,5 @@ def _add_to_sum(keys: Sequence[Any], values: Mapping[str, int]) -> None:
         cursor.execute(statement, [_adapt_value(value) for value in parameters])
 
 
-def _adapt_value(value: Any) -> Any:
+def _adapt_value(value: object) -> Any:
     return adapt_uuid(value) if isinstance(value, UUID) else value

@@ -94,7 +94,7 @@ def add_up_by(rows: QuerySet[UsageSum], grouping: str) -> list[UsageTotal]:
     return [_build_total(group[field], group) for group in groups[:MAX_ROWS]]
 
 
-def load_titles(totals: Sequence[UsageTotal], owner_id: Any) -> dict[str, str]:
+def load_titles(totals: Sequence[UsageTotal], owner_id: object) -> dict[str, str]:
     """Return the titles of sessions by the keys of totals, as far as the owner still has them."""
     ids = [total.key for total in totals if total.key and total.key != NO_SESSION]
     sessions = Session.objects.filter(pk__in=ids, owner=owner_id, discard_at=None)
@@ -105,7 +105,7 @@ def _build_sums() -> dict[str, Sum]:
     return {f"sum_{name}": Sum(name, default=0) for name in SUMMED_FIELDS}
 
 
-def _build_total(key: Any, values: dict[str, Any]) -> UsageTotal:
+def _build_total(key: object, values: dict[str, Any]) -> UsageTotal:
     sums = {name: values[f"sum_{name}"] for name in SUMMED_FIELDS}
     return UsageTotal(
         key=key,

@@ -34,7 +34,7 @@ class Content:
     files: tuple[Attachment, ...] = ()
 
 
-def parse_content(value: Any, path: str, file_readers: Mapping[str, FileReader]) -> Content:
+def parse_content(value: object, path: str, file_readers: Mapping[str, FileReader]) -> Content:
     """Return the content of a message: a text, or a list of parts.
 
     `file_readers` stand under the types of their parts. Raises the 400 problem that names the
@@ -86,35 +86,35 @@ def limit_messages(messages: Sequence[object], kind: str = "messages") -> None:
         raise TooLargeProblem(f"A request has at most {limits.IMPORT_MESSAGES:,} {kind}.")
 
 
-def parse_text(value: Any, path: str) -> str:
+def parse_text(value: object, path: str) -> str:
     """Return a text. Raises the 400 problem for anything else."""
     if not isinstance(value, str):
         raise InvalidFieldError(path, "A text.")
     return value
 
 
-def parse_required_text(value: Any, path: str) -> str:
+def parse_required_text(value: object, path: str) -> str:
     """Return a text that is not empty. Raises the 400 problem for anything else."""
     if not isinstance(value, str) or not value:
         raise InvalidFieldError(path, "A text.")
     return value
 
 
-def require_object(value: Any, path: str) -> Mapping[str, Any]:
+def require_object(value: object, path: str) -> Mapping[str, Any]:
     """Return an object. Raises the 400 problem for anything else."""
     if not isinstance(value, Mapping):
         raise InvalidFieldError(path, "An object.")
     return value
 
 
-def parse_image(url: Any, path: str, number: int) -> Attachment:
+def parse_image(url: object, path: str, number: int) -> Attachment:
     """Return the unsaved image of a data: URL (RFC 2397). Other URLs are never fetched."""
     if not isinstance(url, str) or not url.startswith(DATA_PREFIX):
         raise InvalidFieldError(path, NOT_FETCHED)
     return parse_image_data(url, path, number)
 
 
-def parse_image_data(value: Any, path: str, number: int) -> Attachment:
+def parse_image_data(value: object, path: str, number: int) -> Attachment:
     """Return the unsaved image of a data: URL, or of base64 alone."""
     attachment = parse_data(value, f"image-{number}", path)
     if not attachment.media_type.startswith("image/"):
@@ -132,7 +132,7 @@ def parse_file(file: Mapping[str, Any], path: str) -> Attachment:
     return parse_data(file.get("file_data"), file_name, f"{path}.file_data")
 
 
-def parse_data(value: Any, name: str, path: str) -> Attachment:
+def parse_data(value: object, name: str, path: str) -> Attachment:
     """Return the unsaved file of a data: URL (RFC 2397), or of base64 alone."""
     return inspect_data(decode_data(parse_required_text(value, path), path), name, path)
 

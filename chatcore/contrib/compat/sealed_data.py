@@ -19,7 +19,7 @@ def seal(provider_data: Mapping[str, Any], *, reasoning: str = "") -> str:
     return keys.encrypt(json.dumps({"reasoning": reasoning, "provider_data": provider_data}))
 
 
-def unseal(text: Any) -> dict[str, Any]:
+def unseal(text: object) -> dict[str, Any]:
     """Return the data that `seal` was given; {} for anything that this server did not seal."""
     if not isinstance(text, str) or not text:
         return {}

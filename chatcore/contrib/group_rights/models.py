@@ -1,7 +1,5 @@
 """What the members of a group may use."""
 
-from typing import Any
-
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -48,5 +46,5 @@ class GroupRights(models.Model):
                 raise ValidationError({field: "A list of names."})
 
 
-def _is_name_list(value: Any) -> bool:
+def _is_name_list(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) and name for name in value)

@@ -72,5 +72,5 @@ class Groups(Section):
         )
 
 
-def _is_list_of_names(value: Any) -> bool:
+def _is_list_of_names(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) and name for name in value)

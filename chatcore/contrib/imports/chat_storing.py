@@ -53,7 +53,7 @@ class DraftChat:
         return self.rows[-1].seq if self.rows else 0
 
 
-def build_chat(conversation: Conversation, *, owner_id: Any) -> DraftChat:
+def build_chat(conversation: Conversation, *, owner_id: object) -> DraftChat:
     """Return the rows of a chat, with its files inspected."""
     return _ChatBuilder(conversation, owner_id).build()
 
@@ -141,7 +141,7 @@ def choose_title(conversation: Conversation) -> str:
 
 
 class _ChatBuilder:
-    def __init__(self, conversation: Conversation, owner_id: Any) -> None:
+    def __init__(self, conversation: Conversation, owner_id: object) -> None:
         self.conversation = conversation
         self.owner_id = owner_id
         self.chat = DraftChat(notes=list(conversation.notes))

@@ -109,17 +109,17 @@ def chain(messages: Sequence[ChatMessage]) -> list[Node]:
     ]
 
 
-def to_text(value: Any) -> str:
+def to_text(value: object) -> str:
     """Return a text as it is, and nothing for what is none."""
     return value if isinstance(value, str) else ""
 
 
-def to_list(value: Any) -> list[Any]:
+def to_list(value: object) -> list[Any]:
     """Return a list as it is, and an empty one for what is none."""
     return value if isinstance(value, list) else []
 
 
-def to_dict(value: Any) -> dict[str, Any]:
+def to_dict(value: object) -> dict[str, Any]:
     """Return an object as it is, and an empty one for what is none."""
     return value if isinstance(value, dict) else {}
 

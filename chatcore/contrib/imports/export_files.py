@@ -227,7 +227,7 @@ def take_sample(member: Member) -> Sample:
     )
 
 
-def to_items(value: Any) -> list[dict[str, Any]]:
+def to_items(value: object) -> list[dict[str, Any]]:
     """Return the objects of a list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 

@@ -1,7 +1,5 @@
 """What goes on besides requests, what retention spares, and the button of the sidebar."""
 
-from typing import Any
-
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
@@ -21,7 +19,7 @@ class Imports(Extension):
         return [Chore(PRUNE_SECONDS, prune_imports, is_deletion=True)]
 
     def build_page_parts(
-        self, place: Place, request: HttpRequest, subject: Any
+        self, place: Place, request: HttpRequest, subject: object
     ) -> list[SafeString]:
         if place != "sidebar":
             return []

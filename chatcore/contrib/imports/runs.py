@@ -206,7 +206,7 @@ class ImportRun:
         except importer.InvalidImport as error:
             self._settle_problem(item, item.title, [str(error)])
 
-    def _is_still_here(self, name: str, own_session: Any) -> bool:
+    def _is_still_here(self, name: str, own_session: object) -> bool:
         """Return True if the session itself is still there, as far as the export or farther."""
         settings = own_session.get("session") if isinstance(own_session, dict) else None
         last_seq = settings.get("last_seq") if isinstance(settings, dict) else None

@@ -46,7 +46,7 @@ class InvitationAdmin(ChatcoreAdmin):
         options["queryset"] = select_givable_groups(request.user)
         return super().formfield_for_manytomany(db_field, request, **options)
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_fields(self, request: HttpRequest, obj: object = None) -> Any:
         if obj is None:
             return self.fields
         return ("note", "groups", "made_by", "made_at", "expires_at", "used_at", "used_by")

@@ -101,7 +101,9 @@ def _watch_connection(*, connection: BaseDatabaseWrapper, **_: Any) -> None:
         connection.execute_wrappers.append(_measure)
 
 
-def _measure(execute: Execute, sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
+def _measure(
+    execute: Execute, sql: str, params: object, many: bool, context: dict[str, Any]
+) -> Any:
     start = time.perf_counter()
     try:
         return execute(sql, params, many, context)

@@ -1,7 +1,5 @@
 """Show prompts in the settings."""
 
-from typing import Any
-
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
@@ -10,7 +8,7 @@ from chatcore.extension import Extension, Place
 
 class Prompts(Extension):
     def build_page_parts(
-        self, place: Place, request: HttpRequest, subject: Any
+        self, place: Place, request: HttpRequest, subject: object
     ) -> list[SafeString]:
         from chatcore.contrib.prompts import pages
 

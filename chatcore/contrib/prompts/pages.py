@@ -44,7 +44,7 @@ class PromptForm(forms.Form):
         return clean_text(self.cleaned_data["text"])
 
 
-def render_prompts(request: HttpRequest, problem: str = "", values: Any = None) -> SafeString:
+def render_prompts(request: HttpRequest, problem: str = "", values: object = None) -> SafeString:
     """Render the section; `values` are those of a form that was not stored, for `problem`."""
     context = {
         "prompts": Prompt.objects.filter(owner=request.user.pk).select_related("project"),

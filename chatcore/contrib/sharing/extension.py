@@ -1,7 +1,5 @@
 """What pages show of links: the entry in a chat's menu, and one's links in the settings."""
 
-from typing import Any
-
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
@@ -12,7 +10,7 @@ from chatcore.extension import Extension, Place
 
 class Sharing(Extension):
     def build_page_parts(
-        self, place: Place, request: HttpRequest, subject: Any
+        self, place: Place, request: HttpRequest, subject: object
     ) -> list[SafeString]:
         if place == "chat_menu":
             return [render_to_string("sharing/_menu_entry.html", {"id": subject}, request)]

@@ -1,6 +1,5 @@
 """Webhooks: URLs that receive an event when a turn or a compaction ends, and their deliveries."""
 
-from typing import Any
 from uuid import UUID
 
 import httpx2
@@ -45,7 +44,7 @@ class WebhookUrlField(StrictTextField):
     To which address a name leads is checked at each delivery, because that can change.
     """
 
-    def to_internal_value(self, data: Any) -> str:
+    def to_internal_value(self, data: object) -> str:
         """Return the URL as it was sent. Raises ValidationError."""
         text = super().to_internal_value(data)
         try:

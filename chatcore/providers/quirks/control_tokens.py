@@ -11,7 +11,7 @@ from typing import Any
 _CONTROL_TOKEN = re.compile(r"<(?=[|｜][^|｜<>\n]{1,60}[|｜]>|(?:start|end)_of_turn>)")
 
 
-def escape_control_tokens(value: Any) -> Any:
+def escape_control_tokens(value: object) -> Any:
     """Return a JSON value in whose texts no control token stands."""
     if isinstance(value, str):
         return _CONTROL_TOKEN.sub("‹", value)

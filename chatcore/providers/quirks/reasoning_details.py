@@ -17,7 +17,7 @@ class ReasoningDetails:
     def __init__(self) -> None:
         self._details: list[_Detail] = []
 
-    def add_pieces(self, pieces: Any) -> None:
+    def add_pieces(self, pieces: object) -> None:
         """Add the pieces of one chunk; anything that has another form is left out."""
         for piece in pieces if isinstance(pieces, list) else ():
             if not isinstance(piece, dict):

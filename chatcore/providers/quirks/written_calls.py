@@ -11,7 +11,6 @@ import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any
 from uuid import uuid4
 
 from chatcore.providers.base import StreamEnd, StreamPart, TextDelta, Tool, ToolCall
@@ -138,7 +137,7 @@ def _skip_marks(text: str, position: int) -> int:
     return position
 
 
-def _build_call(value: Any, names: set[str]) -> ToolCall | None:
+def _build_call(value: object, names: set[str]) -> ToolCall | None:
     if not isinstance(value, dict) or not value.keys() <= {"name", "arguments", "parameters"}:
         return None
     arguments = value.get("arguments", value.get("parameters"))

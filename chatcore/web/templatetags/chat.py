@@ -33,7 +33,7 @@ def icon(name: str) -> SafeString:
 
 
 @register.simple_tag(takes_context=True)
-def page_parts(context: Context, place: Place, subject: Any = None) -> SafeString:
+def page_parts(context: Context, place: Place, subject: object = None) -> SafeString:
     """Render what apps show at a place of a page."""
     parts = build_page_parts(place, context["request"], subject)
     return format_html_join("", "{}", ((part,) for part in parts))

@@ -95,7 +95,7 @@ def build_job(session: Session) -> TitleJob | None:
     )
 
 
-def take_slot(owner_id: Any) -> Slot:
+def take_slot(owner_id: object) -> Slot:
     """Take the place for the one title of a user at a time. Raises ProcessFull and UserFull."""
     return _slots.take(owner_id, process_limit=TITLES_AT_ONCE, user_limit=1)
 

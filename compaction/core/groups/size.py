@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from compaction.core.knobs import KnobGroup, knob
 from compaction.core.rules import (
@@ -27,11 +27,11 @@ _TOKENS = require_integer(0)
 _WINDOW = require_integer(1)
 
 
-def _is_window(value: Any) -> bool:
+def _is_window(value: object) -> bool:
     return value == "disable" or _WINDOW.accepts(value)
 
 
-def _is_reserve(value: Any) -> bool:
+def _is_reserve(value: object) -> bool:
     if value == "model" or _TOKENS.accepts(value):
         return True
     if not isinstance(value, Mapping) or set(value) != {"ratio", "max"}:

@@ -49,7 +49,7 @@ class LedgerSection(SessionSection):
         return history.find_violations(session.pk)
 
 
-def _parse_line(line: Any, path: str) -> LedgerLine:
+def _parse_line(line: object, path: str) -> LedgerLine:
     if not isinstance(line, Mapping):
         raise ValidationError({path: "It must be an object."})
     values = {name: line[name] for name in _COLUMNS if name in line}
@@ -66,9 +66,9 @@ def _parse_line(line: Any, path: str) -> LedgerLine:
     return LedgerLine(**values)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0)
 
 
-def _is_text(value: Any, most_chars: int) -> bool:
+def _is_text(value: object, most_chars: int) -> bool:
     return isinstance(value, str) and len(value) <= most_chars

@@ -82,9 +82,9 @@ def _parse_segment(segment: Any, path: str) -> SummaryLeaf:
     return SummaryLeaf(**values)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
 
 
-def _is_text(value: Any, most_chars: int) -> bool:
+def _is_text(value: object, most_chars: int) -> bool:
     return isinstance(value, str) and len(value) <= most_chars

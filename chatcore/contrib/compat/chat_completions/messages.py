@@ -24,7 +24,7 @@ from chatcore.providers.provider_data import REASONING_FIELDS
 from models_registry.models import AiModel
 
 
-def parse_messages(messages: Any, model: AiModel) -> tuple[str | None, list[ClientMessage]]:
+def parse_messages(messages: object, model: AiModel) -> tuple[str | None, list[ClientMessage]]:
     """Return the joined system texts (None if there are none) and the other messages.
 
     Empty messages are left out. Raises the 400 problem that names the field, and TooLargeProblem.
@@ -103,11 +103,11 @@ def _read_provider_data(message: Mapping[str, Any], model: AiModel) -> dict[str,
     return {"openai": {"model": model.name, **known_data}} if known_data else {}
 
 
-def _is_object(value: Any) -> bool:
+def _is_object(value: object) -> bool:
     return isinstance(value, Mapping)
 
 
-def _parse_content(value: Any, message_path: str) -> Content:
+def _parse_content(value: object, message_path: str) -> Content:
     """Return the text and the files of a message's content, which may be missing."""
     value = "" if value is None else value
     file_readers = {"image_url": _parse_image, "file": _parse_file}
@@ -125,7 +125,7 @@ def _parse_file(part: Mapping[str, Any], path: str, number: int) -> Attachment:
     return parse_file(require_object(part.get("file"), file_path), file_path)
 
 
-def _parse_calls(value: Any, path: str) -> Iterator[ToolCall]:
+def _parse_calls(value: object, path: str) -> Iterator[ToolCall]:
     if value is None:
         return
     if not isinstance(value, list):

@@ -41,7 +41,7 @@ class StatelessExchange:
     Raises ContextOverflow if the newest message alone is too large.
     """
 
-    def __init__(self, model: AiModel, request: Request, *, owner_id: Any) -> None:
+    def __init__(self, model: AiModel, request: Request, *, owner_id: object) -> None:
         self.model = model
         self.owner_id = owner_id
         self.fit = get_compactor().fit_request(self.model, request)

@@ -55,7 +55,7 @@ class Blocks:
         return self.text if is_usual_order(self.order) else "".join(self.texts)
 
 
-def parse_blocks(content: Any, path: str, accepted_types: Sequence[str]) -> Blocks:
+def parse_blocks(content: object, path: str, accepted_types: Sequence[str]) -> Blocks:
     """Return what the content of a message holds: a text, or a list of blocks.
 
     Raises the 400 problem that names the block, and TooLargeProblem.

@@ -61,7 +61,7 @@ def parse_input(body: Mapping[str, Any], model: AiModel) -> Input:
     return parsed_input
 
 
-def _add_system(parsed_input: Input, value: Any, path: str) -> None:
+def _add_system(parsed_input: Input, value: object, path: str) -> None:
     if value is None:
         return
     blocks = parse_blocks(value, path, ("text",))

@@ -101,7 +101,7 @@ class MessageRequest(CompletionRequest):
         return self.edits.clearing
 
 
-def parse_count_request(user: Any, body: Any, headers: Mapping[str, str]) -> MessageRequest:
+def parse_count_request(user: Any, body: object, headers: Mapping[str, str]) -> MessageRequest:
     """Return the request of a body whose tokens are to be counted: it asks for no answer."""
     if isinstance(body, Mapping):
         body = {**body, "max_tokens": 1, "stream": False, "thread": None}

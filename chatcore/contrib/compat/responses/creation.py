@@ -20,7 +20,9 @@ from chatcore.turns import capacity
 from models_registry.models import AiModel
 
 
-def parse_body(user: Any, body: Any, headers: Mapping[str, str], *, scope: str) -> ResponseRequest:
+def parse_body(
+    user: Any, body: object, headers: Mapping[str, str], *, scope: str
+) -> ResponseRequest:
     """Return the request of a body of this user, by a token of a scope. Raises problems."""
     load_item = item_lists.build_loader(user)
     model = _find_default_model(user, body)

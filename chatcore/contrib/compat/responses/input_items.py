@@ -57,7 +57,7 @@ class ResponseInput:
     has_trigger: bool = False
 
 
-def parse_input(value: Any, load_item: ItemLoader) -> ResponseInput:
+def parse_input(value: object, load_item: ItemLoader) -> ResponseInput:
     """Return the input of a request: a text, or a list of items.
 
     `load_item` finds what a reference names. Raises the 400 problem that names the field.
@@ -265,7 +265,7 @@ def _parse_server_call(item: Mapping[str, Any], path: str, call_id: str) -> Tool
     )
 
 
-def _parse_content(value: Any, path: str) -> Content:
+def _parse_content(value: object, path: str) -> Content:
     return parse_content(value, path, {"input_image": _parse_image, "input_file": _parse_file})
 
 

@@ -81,11 +81,11 @@ class Reader:
         """Return the value of an item. Raises ValueError."""
         return parse_json(raw)
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read(self, value: object, source: Source) -> Iterator[Conversation]:
         """Yield the chats that an item has, mostly one. Any error means that it is odd."""
         raise NotImplementedError
 
-    def read_projects(self, value: Any, source: Source) -> Iterator[ForeignProject]:
+    def read_projects(self, value: object, source: Source) -> Iterator[ForeignProject]:
         """Yield the projects that an item has, as `read` yields chats."""
         raise NotImplementedError
 
@@ -99,7 +99,7 @@ def parse_lines(raw: bytes) -> list[Any]:
     return values
 
 
-def parse_text(value: Any) -> Any:
+def parse_text(value: object) -> Any:
     """Return the JSON value that a text is, None where it is none, and other values as they are."""
     if not isinstance(value, str):
         return value
@@ -120,7 +120,7 @@ def split_thoughts(text: str) -> tuple[str, str]:
     return (match.group(1).strip(), text[match.end() :]) if match else ("", text)
 
 
-def read_parts(content: Any) -> tuple[str, list[ChatFile]]:
+def read_parts(content: object) -> tuple[str, list[ChatFile]]:
     """Return the words and files of a content as OpenAI's API has it: a text or parts."""
     if isinstance(content, str):
         return content, []

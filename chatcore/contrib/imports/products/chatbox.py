@@ -151,7 +151,7 @@ def _build_message(item: Mapping[str, Any]) -> ChatMessage:
     return built
 
 
-def _write(value: Any) -> str | None:
+def _write(value: object) -> str | None:
     return value if isinstance(value, str | None) else json.dumps(value, ensure_ascii=False)
 
 

@@ -1,7 +1,6 @@
 """Chatcore's own sessions: single files, and those of the archive of everything."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from chatcore.contrib.imports.conversation import Conversation
 from chatcore.contrib.imports.export_files import Member, Sample
@@ -21,6 +20,6 @@ class ChatcoreReader(Reader):
             f'"format": "{FORMAT}"' in sample.head[:200]
         )
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read(self, value: object, source: Source) -> Iterator[Conversation]:
         """Yield nothing: the importer takes these sessions whole."""
         return iter(())

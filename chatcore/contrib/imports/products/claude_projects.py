@@ -37,7 +37,7 @@ class ClaudeProjectReader(Reader):
     def recognizes(self, sample: Sample, member: Member) -> bool:
         return sample.kind in ("list", "object") and has_keys(sample, "prompt_template", "docs")
 
-    def read_projects(self, value: Any, source: Source) -> Iterator[ForeignProject]:
+    def read_projects(self, value: object, source: Source) -> Iterator[ForeignProject]:
         yield _build_project(value)
 
 

@@ -63,7 +63,7 @@ class GeminiReader(Reader):
     def recognizes(self, sample: Sample, member: Member) -> bool:
         return sample.kind == "list" and any(_is_record(item) for item in sample.items)
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read(self, value: object, source: Source) -> Iterator[Conversation]:
         records = [item for item in to_items(value) if _is_record(item)]
         exchanges = [_read_record(record, source) for record in records]
         yield from _group([exchange for exchange in exchanges if exchange])
@@ -86,7 +86,7 @@ class GeminiPageReader(Reader):
     def parse(self, raw: bytes) -> Any:
         return decode_text(raw) or raw.decode(errors="replace")
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read(self, value: object, source: Source) -> Iterator[Conversation]:
         exchanges = [_read_cell(cell) for cell in _CELL.findall(str(value))]
         yield from _group([exchange for exchange in exchanges if exchange])
 

@@ -97,7 +97,7 @@ def _build_message(response: Mapping[str, Any], export: Export) -> ChatMessage:
     return built
 
 
-def _parse_card(value: Any) -> dict[str, Any]:
+def _parse_card(value: object) -> dict[str, Any]:
     if isinstance(value, str):
         try:
             value = json.loads(value)

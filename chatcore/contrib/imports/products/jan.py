@@ -42,7 +42,7 @@ class JanReader(Reader):
     def parse(self, raw: bytes) -> Any:
         return parse_lines(raw)
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read(self, value: object, source: Source) -> Iterator[Conversation]:
         items = to_items(value)
         folder = source.member.name.rsplit("/", 1)[0]
         thread = _read_thread(source, folder)

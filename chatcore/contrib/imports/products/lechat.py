@@ -46,7 +46,7 @@ class LeChatReader(Reader):
         # A file is a chat.
         yield from super().split(member, Sample(kind="object"))
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read(self, value: object, source: Source) -> Iterator[Conversation]:
         items = sorted(to_items(value), key=lambda item: to_text(item.get("createdAt")))
         if not items:
             raise OddChat("Nothing was said in it.")

@@ -55,7 +55,7 @@ class OpenAiLinesReader(Reader):
         kind = "object" if is_one_chat else sample.kind
         yield from super().split(member, Sample(kind=kind))
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read(self, value: object, source: Source) -> Iterator[Conversation]:
         chat = value if isinstance(value, dict) else {}
         items = to_items(chat.get("messages") or chat.get("conversations") or value)
         messages = [_build_message(item) for item in items]

@@ -38,7 +38,7 @@ class SillyTavernReader(Reader):
     def split(self, member: Member, sample: Sample) -> Iterator[Item]:
         yield from super().split(member, Sample(kind="object"))
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read(self, value: object, source: Source) -> Iterator[Conversation]:
         lines = [line for line in to_items(value) if "mes" in line]
         if not lines:
             raise OddChat("Nothing was said in it.")
@@ -80,7 +80,7 @@ def _read_line(line: Mapping[str, Any], node_id: str, parent: str | None) -> Ite
 
 
 def _build_message(
-    line: Mapping[str, Any], words: str, extra: Mapping[str, Any], time: Any
+    line: Mapping[str, Any], words: str, extra: Mapping[str, Any], time: object
 ) -> ChatMessage:
     is_question = line.get("is_user") is True
     return ChatMessage(
@@ -92,7 +92,7 @@ def _build_message(
     )
 
 
-def _read_time(value: Any) -> datetime | None:
+def _read_time(value: object) -> datetime | None:
     if not isinstance(value, str):
         return parse_time(value)
     if match := _OLD_DATE.search(value):
