@@ -2,13 +2,15 @@
 
 import uuid
 import zlib
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models import Q
+from django.db.models import Case, OuterRef, Q, Subquery, Value, When
 from django.utils import timezone
 
+from chatcore.models import ContextRevision
 from compaction.core.knobs import PolicyError
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
@@ -16,6 +18,32 @@ from compaction.core.presets import PRESETS
 OPEN_STATUSES = ("queued", "running")
 MAX_FRUITLESS_RUNS = 2
 MAX_SEQ = 2**31 - 1
+FORGOTTEN_TEXT = "[forgotten: a message it was written from was deleted]"
+
+
+def select_told_summaries() -> models.QuerySet[Any]:
+    """Return all revisions with `told`: the summary, or that it is forgotten."""
+    is_forgotten = When(stale=True, summary="", then=Value(FORGOTTEN_TEXT))
+    told = Case(is_forgotten, default="summary", output_field=models.TextField())
+    return ContextRevision.objects.order_by().annotate(told=told)
+
+
+class RunQuerySet(models.QuerySet["CompactionRun"]):
+    """Queries of runs that several modules need."""
+
+    def with_summaries(self) -> "RunQuerySet":
+        """Load the summaries of the runs in the same statement."""
+        columns = {
+            f"told_{side}": Subquery(
+                select_told_summaries()
+                .filter(session=OuterRef("session"), version=OuterRef(f"version_{side}"))
+                .values("told")[:1]
+            )
+            for side in ("before", "after")
+        }
+        return self.annotate(**columns)
+
+
 ZLIB_LEVEL = 1  # what is sent is mostly prose, which the others make little smaller
 
 
@@ -97,10 +125,9 @@ class CompactionRun(models.Model):
     messages_compacted = models.PositiveIntegerField(default=0)
     boundary_before = models.PositiveIntegerField(null=True, blank=True)
     boundary_after = models.PositiveIntegerField(null=True, blank=True)
+    # The context before and after it; their revisions have the summaries.
     version_before = models.PositiveIntegerField(null=True, blank=True)
     version_after = models.PositiveIntegerField(null=True, blank=True)
-    summary_before = models.TextField(null=True, blank=True)
-    summary_after = models.TextField(null=True, blank=True)
     model = models.CharField(max_length=200, blank=True)
     summary_model = models.CharField(
         max_length=200,
@@ -144,6 +171,8 @@ class CompactionRun(models.Model):
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
 
+    objects = RunQuerySet.as_manager()
+
     class Meta:
         ordering = ["-created_at", "-id"]
         constraints = [
@@ -185,6 +214,24 @@ class CompactionRun(models.Model):
     def is_forced(self) -> bool:
         """Return True if it compacts any context: requested by hand, or after a refusal."""
         return self.trigger in self.FORCED_TRIGGERS
+
+    @property
+    def summary_before(self) -> str | None:
+        """Return the summary that the run found; None if there was none."""
+        return self._find_summary("before")
+
+    @property
+    def summary_after(self) -> str | None:
+        """Return the summary that the run left; None if it left none, or changed nothing."""
+        return self._find_summary("after")
+
+    def _find_summary(self, side: str) -> str | None:
+        loaded = vars(self)
+        version = loaded[f"version_{side}"]
+        if f"told_{side}" in loaded or not version:
+            return loaded.get(f"told_{side}")
+        revisions = select_told_summaries().filter(session=self.session_id, version=version)
+        return revisions.values_list("told", flat=True).first()
 
     @property
     def tokens_saved(self) -> int | None:

@@ -44,7 +44,9 @@ def delete_message(message: Message) -> None:
         messages = _collect_messages_to_delete(session, message)
         seqs = {row.seq for row in messages}
         revisions.revert_summaries_covering(session, seqs)
-        session.revisions.filter(stale=True).update(summary=None, background="", placement={})
+        stale_revisions = session.revisions.filter(stale=True)
+        stale_revisions.filter(summary__isnull=False).update(summary="")  # null: there was none
+        stale_revisions.update(background="", placement={})
         if messages == expected_messages:
             event_pks += _find_events(session, messages, after_seq=last_event_seq)
         else:

@@ -105,8 +105,6 @@ class CompactionRunAdmin(ChatcoreAdmin):
     )
     list_select_related = ("session",)
     list_defer = (
-        "summary_before",
-        "summary_after",
         "policy_snapshot",
         "edits",
         "targets",
@@ -299,9 +297,10 @@ class CompactionRunAdmin(ChatcoreAdmin):
     @admin.display(description="summary, with what went and what came")
     def summaries(self, run: CompactionRun) -> SafeString | str:
         """Return the summary after the run, compared with that before it."""
-        if run.summary_after is None and run.summary_before is None:
+        before, after = run.summary_before, run.summary_after
+        if before is None and after is None:
             return "none"
-        return render_difference(run.summary_before or "", run.summary_after or "")
+        return render_difference(before or "", after or "")
 
     @admin.display(description="tokens")
     def tokens(self, run: CompactionRun) -> str:

@@ -120,7 +120,7 @@ def _list_entries(session_id: UUID, before: datetime | None, *, with_texts: bool
     """Return versions and other runs, the newest first; no more is read than is shown."""
     steps = load_context_steps(session_id, before=before, limit=PAGE_SIZE + 1)
     runs = CompactionRun.objects.filter(session_id=session_id).defer(
-        "summary_before", "summary_after", "policy_snapshot", "edits", "targets", "state_after"
+        "policy_snapshot", "edits", "targets", "state_after"
     )
     if before is not None:
         runs = runs.filter(created_at__lt=before)

@@ -45,13 +45,18 @@ class RunSerializer(serializers.ModelSerializer[CompactionRun]):
     )
     session = serializers.UUIDField(source="session_id")
     stages_used = serializers.ListField(child=serializers.CharField())
+    summary_before = serializers.CharField(allow_null=True, read_only=True)
+    summary_after = serializers.CharField(allow_null=True, read_only=True)
     edits = serializers.ListField(child=serializers.DictField())
     targets = serializers.ListField(
         child=serializers.DictField(),
         help_text="Each changed message: seq, role, tool, method, chars_before, chars_after and "
         "percent_saved.",
     )
-    state_after = serializers.DictField(help_text="The structured state and memory after the run.")
+    state_after = serializers.DictField(
+        help_text="The structured state and memory after the run; `forgotten` if a message that it "
+        "covered was deleted."
+    )
     verification = serializers.DictField(
         help_text="What the summary's checks found: `checks`, their names; `findings`, each with "
         "check, text and action (refused, dropped, added); `extract`, why it is no summary."
@@ -318,7 +323,8 @@ def _call_engine(
 
 def _list_owned_runs(request: Request) -> QuerySet[CompactionRun]:
     own_ids = list_session_ids(request.user)
-    return CompactionRun.objects.filter(session_id__in=own_ids).order_by("-created_at", "-id")
+    own_runs = CompactionRun.objects.filter(session_id__in=own_ids)
+    return own_runs.with_summaries().order_by("-created_at", "-id")
 
 
 def get_owned_run(request: Request, run_id: UUID) -> CompactionRun:

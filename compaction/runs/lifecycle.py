@@ -158,8 +158,6 @@ def _install_and_close(
         boundary_before=context.facts.live.boundary_seq,
         version_before=transcript.version,
         version_after=version,
-        summary_before=transcript.summary,
-        summary_after=outcome.summary,
         state_after=summary_state.build_state_record(next_state, previous_state),
         **build_run_record(outcome),
     )

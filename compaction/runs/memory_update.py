@@ -64,8 +64,6 @@ def store_memory_update(
             boundary_after=facts.live.boundary_seq,
             version_before=context.facts.live.version,
             version_after=facts.live.version,
-            summary_before=context.facts.summary,
-            summary_after=facts.summary,
             state_after=summary_state.build_state_record(next_state, update.previous_state),
             tokens_before=tokens,
             tokens_after=tokens,

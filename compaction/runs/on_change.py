@@ -7,16 +7,19 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from chatcore.models import Session
-from compaction.models import OPEN_STATUSES, CompactionRun, ModelCall
+from compaction.models import FORGOTTEN_TEXT, OPEN_STATUSES, CompactionRun, ModelCall
 from compaction.runs import after_response
 from compaction.sessions.memory import get_memory
 from compaction.summaries import state
 
-FORGOTTEN_TEXT = "[forgotten: a message it was written from was deleted]"
+# In place of the state of a run. A run without any state is of an old version, which stored none.
+FORGOTTEN_STATE = {"forgotten": True}
 
 
 def forget_messages(session: Session, seqs: Collection[int]) -> None:
-    """Blank the summaries, edits and state of every run that covered one of these messages.
+    """Blank the edits and the state of every run that covered one of these messages.
+
+    The summaries are those of revisions, which are blanked already.
 
     Structured state and memory lose what these runs added to them. Afterwards the session is
     measured, because it may be too large again. The caller holds the lock of the session's row, so
@@ -27,13 +30,11 @@ def forget_messages(session: Session, seqs: Collection[int]) -> None:
     has_lost_text = get_memory().forget_messages(session_id, seqs)
     covering_runs = _select_covering_runs(session_id, first_seq)
     stateless_runs = covering_runs.filter(status=CompactionRun.Status.APPLIED, state_after={})
-    if stateless_runs.exclude(summary_after=FORGOTTEN_TEXT).exists():
+    if stateless_runs.exists():
         _restore_earlier_state(session_id, first_seq)
     revert_derived_state(session_id, seqs)
     # The text must be gone from the history of runs too, not only from what the model sees.
-    covering_runs.filter(summary_before__isnull=False).update(summary_before=FORGOTTEN_TEXT)
-    covering_runs.filter(summary_after__isnull=False).update(summary_after=FORGOTTEN_TEXT)
-    covering_runs.update(edits=[], state_after={})
+    covering_runs.update(edits=[], state_after=FORGOTTEN_STATE)
     _forget_words(session_id)
     if has_lost_text:
         state.publish_state(session_id)
@@ -104,7 +105,8 @@ def _restore_earlier_state(session_id: UUID, first_seq: int) -> None:
     earlier_runs = CompactionRun.objects.filter(
         session_id=session_id, status=CompactionRun.Status.APPLIED, boundary_after__lte=first_seq
     )
-    states = earlier_runs.exclude(state_after={}).order_by("-created_at")
+    known_states = earlier_runs.exclude(state_after={}).exclude(state_after=FORGOTTEN_STATE)
+    states = known_states.order_by("-created_at")
     newest_state = states.values_list("state_after", flat=True).first()
     state.store_structured_state(session_id, state.parse_structured_state(newest_state or {}))
 
@@ -114,7 +116,8 @@ def _select_stateful_runs(session_id: UUID, first_seq: int) -> QuerySet[Compacti
     applied_runs = _select_covering_runs(session_id, first_seq).filter(
         status=CompactionRun.Status.APPLIED
     )
-    return applied_runs.exclude(state_after={}).order_by("-version_after")
+    known_states = applied_runs.exclude(state_after={}).exclude(state_after=FORGOTTEN_STATE)
+    return known_states.order_by("-version_after")
 
 
 def _select_covering_runs(session_id: UUID, first_seq: int) -> QuerySet[CompactionRun]:

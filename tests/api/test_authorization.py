@@ -45,6 +45,7 @@ from tests.support.route_matrix import (
     SERVER,
     SESSION,
 )
+from tests.support.told_summaries import store_summaries
 
 pytestmark = pytest.mark.django_db
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
@@ -125,7 +126,11 @@ def owned_rows(user: User) -> OwnedRows:
         Attachment.objects.create(**file_fields, message=messages[1]),
     ]
     run = CompactionRun.objects.create(
-        session=session, trigger="manual", status="applied", policy="oneclaw", summary_after=SECRET
+        session=session,
+        trigger="manual",
+        status="applied",
+        policy="oneclaw",
+        **store_summaries(session, after=SECRET),
     )
     texts = {"request": pack_text(SECRET), "answer": pack_text(SECRET)}
     ModelCall.objects.create(run=run, number=1, claim=1, part=1, attempt=1, **texts)

@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 from chatcore.models import Message, Session, SessionEvent
 from chatcore.search import query as search_query
 from chatcore.turns import versions
-from compaction.models import CompactionRun, WorkingState
+from compaction.models import FORGOTTEN_TEXT, CompactionRun, WorkingState
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 from tests.support.stored_talk import CALL, message, sent, sound, summarize, talk
@@ -28,8 +28,9 @@ def test_a_deleted_message_is_gone_from_everywhere(api: APIClient, talk: Session
         policy="oneclaw",
         status="applied",
         boundary_after=3,
-        summary_after="The password is swordfish.",
+        version_after=1,
     )
+    assert run.summary_after == "The password is swordfish."
     WorkingState.objects.create(session=talk, memory=["swordfish"])
     pk = message(talk, 1).pk
     SessionEvent.objects.create(
@@ -44,10 +45,10 @@ def test_a_deleted_message_is_gone_from_everywhere(api: APIClient, talk: Session
     )
     assert api.delete(f"/api/v1/messages/{message(talk, 1).pk}").status_code == 204
     run.refresh_from_db()
+    assert run.summary_after == FORGOTTEN_TEXT
     talk.refresh_from_db()
     rows = [
         *talk.revisions.values_list("summary", flat=True),
-        run.summary_after,
         talk.title,
         talk.compacted_summary,
     ]

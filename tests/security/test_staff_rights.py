@@ -48,8 +48,8 @@ def talk(session: Session) -> Session:
         trigger="manual",
         status="applied",
         policy="oneclaw",
-        summary_before=SECRET,
-        summary_after=SECRET,
+        version_before=1,
+        version_after=1,
         instructions=SECRET,
         reason=SECRET,
     )

@@ -20,6 +20,7 @@ from chatcore.models import Message, Session
 from compaction.models import CompactionRun
 from models_registry.models import Provider
 from tests.support.browsing import store_exchange
+from tests.support.told_summaries import store_summaries
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -30,7 +31,11 @@ def alice(session: Session) -> User:
     user = session.owner
     store_exchange(session, "Where is the key?", "Under the mat.")
     CompactionRun.objects.create(
-        session=session, trigger="manual", status="applied", policy="oneclaw", summary_after="Key."
+        session=session,
+        trigger="manual",
+        status="applied",
+        policy="oneclaw",
+        **store_summaries(session, after="Key."),
     )
     Webhook.objects.create(owner=user, url="https://example.com/hook")
     create_token(user, name="a script", expiry=None)

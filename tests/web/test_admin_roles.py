@@ -16,6 +16,7 @@ from compaction.models import CompactionPolicy, CompactionRun
 from models_registry.models import Provider
 from tests.conftest import Live
 from tests.support.browsing import store_exchange
+from tests.support.told_summaries import store_summaries
 from tests.web.test_axe import expect_none, find_objections
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -34,7 +35,7 @@ def chat(session: Session) -> Session:
         policy="oneclaw",
         tokens_before=9000,
         tokens_after=1200,
-        summary_after=WORDS,
+        **store_summaries(session, after=WORDS),
     )
     CompactionPolicy.objects.create(name="gentle", base="oneclaw")
     return session

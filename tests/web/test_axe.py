@@ -16,6 +16,7 @@ from chatcore.models import Session
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
 from tests.support.browsing import PHONE, store_exchange
+from tests.support.told_summaries import store_summaries
 
 WIDE = {"width": 1280, "height": 860}
 VENDOR = Path(__file__).resolve().parents[1] / "vendor"
@@ -197,7 +198,7 @@ def staff_session(user: User, session: Session) -> Session:
         status="applied",
         policy="oneclaw",
         boundary_after=3,
-        summary_after="They spoke of bread.",
+        **store_summaries(session, after="They spoke of bread."),
         targets=[
             {
                 "seq": 1,

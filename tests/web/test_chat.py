@@ -17,6 +17,7 @@ from tests.support.events import append_events
 from tests.support.page_compactions import SUMMARY, run_in_background
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
+from tests.support.told_summaries import store_summaries
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -224,7 +225,7 @@ def test_a_summary_being_read_stays_in_place_and_open(page: Page, session: Sessi
         status="applied",
         policy="oneclaw",
         boundary_after=9,
-        summary_after=SUMMARY * 8,
+        **store_summaries(session, after=SUMMARY * 8),
     )
     page.goto(f"/c/{session.pk}/")
     opener = page.locator(".card summary")

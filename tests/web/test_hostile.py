@@ -25,6 +25,7 @@ from tests.support.hostile_pages import (
 )
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
+from tests.support.told_summaries import store_summaries
 
 __all__ = ["guarded_page", "widen_window"]
 
@@ -88,8 +89,9 @@ def test_cards_diffs_and_the_panel_stay_words(
             policy=text[:64],
             boundary_after=2 * number + 2,
             model=text[:200],
-            summary_before=" ".join(every[number - 1].split()[::-1]),
-            summary_after=text,
+            **store_summaries(
+                session, before=" ".join(every[number - 1].split()[::-1]), after=text
+            ),
             instructions=text,
             reason=text,
             error=text,

@@ -31,6 +31,7 @@ from tests.support.hostile_pages import (
     widen_window,
 )
 from tests.support.hostile_words import FILES
+from tests.support.told_summaries import store_summaries
 
 __all__ = ["guarded_page", "widen_window"]
 
@@ -90,8 +91,7 @@ def create_admin_rows(session: Session) -> None:
             boundary_after=1,
             model=text[:200],
             stages_used=[text],
-            summary_before=text,
-            summary_after=text[::-1],
+            **store_summaries(chat, before=text, after=text[::-1]),
             instructions=text,
             reason=text,
             error=text,

@@ -13,6 +13,7 @@ from models_registry.models import AiModel
 from tests.support.browsing import send_message, store_exchange, wait_until
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.told_summaries import store_summaries
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -118,7 +119,7 @@ def test_each_of_many_boundaries_has_its_card(page: Page, session: Session) -> N
             **facts,
             status="applied",
             boundary_after=1 + 10 * number,
-            summary_after=f"Number {number}.",
+            **store_summaries(session, after=f"Number {number}."),
         )
         for number in range(1, 40)
     ]
@@ -258,7 +259,7 @@ def test_a_link_to_a_message_long_ago_leads_there(page: Page, session: Session) 
         status="applied",
         policy="oneclaw",
         boundary_after=101,
-        summary_after="All of it.",
+        **store_summaries(session, after="All of it."),
     )
     Message.objects.filter(session=session, seq=9).update(pinned=True)
     page.goto(f"/c/{session.pk}/")

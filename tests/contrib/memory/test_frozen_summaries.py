@@ -151,8 +151,8 @@ def test_deleting_a_message_deletes_its_segment_and_spares_the_others(
     assert list_spans(talk) == [first_span, second_span]
     texts = [
         *SummaryLeaf.objects.values_list("text", flat=True),
-        *CompactionRun.objects.values_list("summary_after", flat=True),
-        *CompactionRun.objects.values_list("summary_before", flat=True),
+        *(each.summary_after for each in CompactionRun.objects.all()),
+        *(each.summary_before for each in CompactionRun.objects.all()),
         *ContextRevision.objects.filter(stale=False).values_list("summary", flat=True),
     ]
     assert not [text for text in texts if text and fact in text]
