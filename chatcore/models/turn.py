@@ -42,7 +42,7 @@ class Turn(models.Model):
     OPEN_STATUSES = (Status.RUNNING, Status.WAITING)
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    # Its index is `turns_of_a_session`.
+    # Without an index of its own: that of (session, idempotency_key) begins with it.
     session = models.ForeignKey(
         Session, on_delete=models.CASCADE, related_name="turns", db_index=False
     )
@@ -119,17 +119,15 @@ class Turn(models.Model):
             models.UniqueConstraint(
                 fields=["session"], condition=Q(status="running"), name="one_running_turn_a_session"
             ),
-            # Few turns have one, so the index holds only these.
+            # Over all turns, also those without a key: it is their index of sessions. With one of
+            # the session alone, SQLite takes that for the open turn, and reads all turns.
             models.UniqueConstraint(
-                fields=["session", "idempotency_key"],
-                condition=Q(idempotency_key__isnull=False),
-                name="one_turn_of_an_idempotency_key",
+                fields=["session", "idempotency_key"], name="one_turn_an_idempotency_key"
             ),
         ]
         # `lease_until` is in no index, so that its renewals are cheap (HOT) on PostgreSQL. Running
         # turns are few, and `one_running_turn_a_session` finds them.
         indexes = [
-            models.Index(fields=["session"], name="turns_of_a_session"),
             # Every check asks for the open turn of a session that may have many thousand turns.
             models.Index(
                 fields=["session"],
