@@ -354,6 +354,8 @@ CHATCORE: dict[str, Any] = {
     "EVENT_RELAY": read_text("CHATCORE_EVENT_RELAY") or None,
     # Days after which the events of a session are deleted; 0 keeps them for good. Messages stay.
     "EVENT_RETENTION_DAYS": read_number("CHATCORE_EVENT_RETENTION_DAYS", 3, minimum=0),
+    # Days after which what an answer's request sent is deleted; 0 keeps it for good.
+    "REQUEST_RETENTION_DAYS": read_number("CHATCORE_REQUEST_RETENTION_DAYS", 30, minimum=0),
     # Whole outputs of tools that are kept outside the database: of everyone, and of a user.
     "OUTPUT_MEGABYTES": read_number("CHATCORE_OUTPUT_MB", 10_000, minimum=0),
     "OUTPUT_MEGABYTES_PER_USER": read_number("CHATCORE_OUTPUT_MB_PER_USER", 1_000, minimum=0),

@@ -79,7 +79,8 @@ class SentRequestView(APIView):
         """Return what was sent when this answer was asked for, all forms of messages included.
 
         404 if it is not known: for messages that no model of this server wrote, for answers whose
-        process died, and for those of versions before this was stored.
+        process died, for those of versions before this was stored, and after
+        `CHATCORE_REQUEST_RETENTION_DAYS`.
         """
         answer = get_owned_message(request, message_id)
         sent_request = load_request(answer)

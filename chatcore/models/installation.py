@@ -3,6 +3,7 @@
 import uuid
 
 from django.db import models
+from django.utils import timezone
 
 
 class Installation(models.Model):
@@ -12,7 +13,8 @@ class Installation(models.Model):
     newest round of deletion, `clock_boot` and `clock_seconds` are the start of the machine and the
     seconds from it until then, as far as they are known, `clock_doubted_at` the first one after a
     jump of the clock, and `deletion_confirmed_at` when staff confirmed
-    that a round may delete a large share.
+    that a round may delete a large share. The days of what nobody had a time to live for before
+    count from `retention_since`.
     """
 
     key = models.UUIDField(default=uuid.uuid4, editable=False)
@@ -21,6 +23,7 @@ class Installation(models.Model):
     clock_seconds = models.FloatField(default=0, editable=False)
     clock_doubted_at = models.DateTimeField(null=True, editable=False)
     deletion_confirmed_at = models.DateTimeField(null=True, editable=False)
+    retention_since = models.DateTimeField(default=timezone.now, editable=False)
 
     def __str__(self) -> str:
         return str(self.key)

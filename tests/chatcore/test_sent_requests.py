@@ -2,14 +2,25 @@
 
 import base64
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chatcore.context import revisions, sent_requests
-from chatcore.models import ContextEdit, Message, SentRequest, SentText, Session
+from chatcore.context import request_retention, revisions, sent_requests
+from chatcore.contrib.holds.models import Hold
+from chatcore.models import (
+    ContextEdit,
+    Installation,
+    Message,
+    SentRequest,
+    SentText,
+    Session,
+    Turn,
+)
 from chatcore.projects.changes import add_file, create_project
 from chatcore.sessions import deletion as session_deletion
 from chatcore.sessions import discarding
@@ -320,3 +331,65 @@ def test_numbers_are_joined_to_spans_and_back() -> None:
     spans = sent_requests.join_seqs(seqs)
     assert spans == [[1, 3], [7, 7], [9, 10]]
     assert list(sent_requests.split_spans(spans)) == seqs
+
+
+@pytest.fixture
+def long_after_the_upgrade() -> None:
+    Installation.load()
+    Installation.objects.update(retention_since=timezone.now() - timedelta(days=31))
+
+
+def age(answer: Message) -> None:
+    long_ago = timezone.now() - timedelta(days=31)
+    Message.objects.filter(pk=answer.pk).update(created_at=long_ago)
+    SentText.objects.filter(session=answer.session_id).update(created_at=long_ago)
+
+
+def test_requests_are_kept_for_thirty_days_with_the_texts_that_others_have(
+    api: APIClient, session: Session, scripted: ScriptedModel, long_after_the_upgrade: None
+) -> None:
+    for prompt in ("Be brief.", "Be kind.", "Be kind."):
+        Session.objects.filter(pk=session.pk).update(system_prompt=prompt)
+        say(session, "Hello?")
+    first, second, third = list_answers(session)
+    age(first)
+    age(second)
+    assert request_retention.prune_requests() == 2
+    for answer in (first, second):
+        assert api.get(f"/api/v1/messages/{answer.pk}/request").status_code == 404
+    shown = fetch_request(api, third)
+    assert (shown["missing_parts"], "Be kind." in shown["system"]) == (0, True)
+    texts = " ".join(SentText.objects.values_list("text", flat=True))
+    assert ("Be brief." in texts, "Be kind." in texts) == (False, True)
+
+
+def test_the_days_of_a_request_count_from_the_upgrade_on(
+    api: APIClient, session: Session, scripted: ScriptedModel
+) -> None:
+    say(session, "Hello?")
+    [answer] = list_answers(session)
+    age(answer)
+    assert request_retention.prune_requests() == 0
+    fetch_request(api, answer)
+
+
+def test_requests_of_somebody_on_hold_stay(
+    api: APIClient, session: Session, scripted: ScriptedModel, long_after_the_upgrade: None
+) -> None:
+    say(session, "Hello?")
+    [answer] = list_answers(session)
+    age(answer)
+    Hold.objects.create(user=session.owner, reason="A case.")
+    assert request_retention.prune_requests() == 0
+    fetch_request(api, answer)
+
+
+def test_the_texts_stay_while_an_answer_is_written(
+    api: APIClient, session: Session, scripted: ScriptedModel, long_after_the_upgrade: None
+) -> None:
+    say(session, "Hello?")
+    [answer] = list_answers(session)
+    age(answer)
+    Turn.objects.create(session=session, lease_until=timezone.now() + timedelta(minutes=1))
+    assert request_retention.prune_requests() == 1
+    assert SentText.objects.exists()
