@@ -14,7 +14,7 @@ from chatcore.events.listener import get_relay
 from chatcore.events.types import DELTA_EVENTS, DELTA_TYPES, DeltaType, Event, EventType, NewEvent
 from chatcore.extension import get_extensions
 from chatcore.models import SessionEvent
-from chatcore.models.statements import NewRows, reserve_numbers
+from chatcore.models.statements import NewRows, Numbers, reserve_numbers
 
 HEARTBEAT_SECONDS = 15.0
 EVENT_PAGE_SIZE = 500
@@ -47,18 +47,17 @@ def append_events_of_many(new_events: Mapping[UUID, Sequence[NewEvent]]) -> dict
         numbers = reserve_numbers(
             {session_id: NewRows(events=len(events)) for session_id, events in new_events.items()}
         )
-        last_seqs = {session_id: last.event_seq for session_id, last in numbers.items()}
-        store_numbered_events(new_events, last_seqs)
-    return last_seqs
+        store_numbered_events(new_events, numbers)
+    return {session_id: last.event_seq for session_id, last in numbers.items()}
 
 
 def store_numbered_events(
-    new_events: Mapping[UUID, Sequence[NewEvent]], last_seqs: Mapping[UUID, int]
+    new_events: Mapping[UUID, Sequence[NewEvent]], numbers: Mapping[UUID, Numbers]
 ) -> None:
     """Store events, and hand them to their readers on commit.
 
-    `last_seqs` has the last of the numbers that were reserved for them in this transaction, by
-    session. Events of other sessions are dropped.
+    `numbers` has the last of those that were reserved for them in this transaction, by session.
+    Events of other sessions are dropped.
     """
     now = timezone.now()
     events_by_session = [
@@ -73,14 +72,16 @@ def store_numbered_events(
                     at=now,
                 )
                 for seq, (name, payload) in enumerate(
-                    new_events[session_id], start=last_seq - len(new_events[session_id]) + 1
+                    new_events[session_id], start=last.event_seq - len(new_events[session_id]) + 1
                 )
             ],
         )
-        for session_id, last_seq in last_seqs.items()
+        for session_id, last in numbers.items()
     ]
     SessionEvent.objects.bulk_create(
-        _build_row(event) for _, events in events_by_session for event in events
+        _build_row(event, numbers[session_id].owner_id)
+        for session_id, events in events_by_session
+        for event in events
     )
     for session_id, events in events_by_session:
         for extension in get_extensions("on_events"):
@@ -90,9 +91,10 @@ def store_numbered_events(
     transaction.on_commit(lambda: event_hub.publish(events_by_session))
 
 
-def _build_row(event: Event) -> SessionEvent:
+def _build_row(event: Event, owner_id: int) -> SessionEvent:
     return SessionEvent(
         session_id=event.session,
+        owner_id=owner_id,
         seq=event.seq,
         name=event.name,
         message=event.data["message"] if event.name in DELTA_EVENTS else None,

@@ -4,10 +4,11 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from chatcore.models.owned_row import OwnedQuerySet, OwnedRow
 from chatcore.models.session import Session
 
 
-class SessionEvent(models.Model):
+class SessionEvent(OwnedRow):
     """An event of a session's log.
 
     Its `seq` is taken while the session's row is locked, so events become visible in the order of
@@ -25,6 +26,8 @@ class SessionEvent(models.Model):
     )
     data = models.JSONField(default=dict)
     at = models.DateTimeField(default=timezone.now)
+
+    objects = OwnedQuerySet["SessionEvent"].as_manager()
 
     class Meta:
         ordering = ["session_id", "seq"]

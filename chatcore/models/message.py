@@ -15,6 +15,7 @@ from chatcore.base.truncation import (
     cut_tool_result,
     to_text,
 )
+from chatcore.models.owned_row import OwnedQuerySet, OwnedRow
 from chatcore.models.session import Session
 from chatcore.models.turn import Turn
 
@@ -34,7 +35,7 @@ CHAT_COLUMNS = (
 )
 
 
-class MessageQuerySet(models.QuerySet["Message"]):
+class MessageQuerySet(OwnedQuerySet["Message"]):
     """Queries of messages. Everything that stores messages passes through the save hook."""
 
     def update(self, **columns: Any) -> int:
@@ -58,7 +59,7 @@ class MessageQuerySet(models.QuerySet["Message"]):
         return self.filter(branch=None)
 
 
-class Message(models.Model):
+class Message(OwnedRow):
     """A message. Its text never changes once it is complete.
 
     A streaming answer is stored without text; its text and status are written once, at its end.

@@ -210,10 +210,11 @@ class NewRows(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """The last number that a session has given to a message, and to an event."""
+    """The last number that a session has given to a message, and to an event; and its owner."""
 
     seq: int
     event_seq: int
+    owner_id: int
 
 
 def reserve_numbers(
@@ -238,15 +239,14 @@ def reserve_numbers(
             updated_at = COALESCE(%s, updated_at)
         FROM (VALUES {rows}) AS new
         WHERE {_SESSIONS}.id = new.column1 AND {_SESSIONS}.discard_at IS NULL
-        RETURNING {_SESSIONS}.id, last_seq, last_event_seq
+        RETURNING {_SESSIONS}.id, last_seq, last_event_seq, owner_id
     """  # noqa: S608
     used_at_value = connection.ops.adapt_datetimefield_value(used_at)
     parameters: list[Any] = [used_at_value]
     for session_id, counts in new_rows.items():
         parameters += (adapt_uuid(session_id), counts.events, counts.messages)
     return {
-        to_uuid(row_id): Numbers(seq, event_seq)
-        for row_id, seq, event_seq in fetch_rows(statement, parameters)
+        to_uuid(row_id): Numbers(*numbers) for row_id, *numbers in fetch_rows(statement, parameters)
     }
 
 

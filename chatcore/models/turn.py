@@ -6,10 +6,11 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from chatcore.models.owned_row import OwnedQuerySet, OwnedRow
 from chatcore.models.session import Session
 
 
-class TurnQuerySet(models.QuerySet["Turn"]):
+class TurnQuerySet(OwnedQuerySet["Turn"]):
     """Queries of turns."""
 
     def lock(self) -> int:
@@ -21,7 +22,7 @@ class TurnQuerySet(models.QuerySet["Turn"]):
         return len(self.select_for_update().order_by("pk").values_list("pk"))
 
 
-class Turn(models.Model):
+class Turn(OwnedRow):
     """A user message and everything up to the next one, while it is generated and afterwards.
 
     The process that generates it renews `lease_until`. A running turn whose lease has ended belongs

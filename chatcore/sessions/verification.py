@@ -121,6 +121,7 @@ def _check_at_once(session_id: UUID) -> list[str]:
 def find_violations(session: Session) -> Iterator[str]:
     """Yield a sentence for each rule that the session breaks."""
     yield from _check_derived_fields(session)
+    yield from _check_owners(session)
     yield from invariants.find_context_violations(session)
     yield from _check_branches(session)
     yield from _check_turns(session)
@@ -145,6 +146,17 @@ def _check_derived_fields(session: Session) -> Iterator[str]:
             yield f"{name} differs from {field.source}"
         else:
             yield f"{name} is {stored_value}, but {field.source} is {computed_value}"
+
+
+def _check_owners(session: Session) -> Iterator[str]:
+    for rows, name in (
+        (session.turns, "turns"),
+        (session.messages, "messages"),
+        (session.events, "events"),
+    ):
+        foreign_rows = rows.filter(owner_id__isnull=False).exclude(owner_id=session.owner_id)
+        if count := foreign_rows.count():
+            yield f"{count} {name} name another owner than the session"
 
 
 def _check_branches(session: Session) -> Iterator[str]:

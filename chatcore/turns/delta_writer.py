@@ -204,7 +204,7 @@ def _store(deltas: Mapping["AnswerRecorder", list["NewDelta"]]) -> None:
         }
     )
     Message.objects.bulk_create(
-        recorder.begin_message(numbers[recorder.turn.session_id].seq)
+        recorder.begin_message(numbers[recorder.turn.session_id])
         for recorder in new_recorders
         if recorder.turn.session_id in numbers
     )
@@ -216,7 +216,7 @@ def _store(deltas: Mapping["AnswerRecorder", list["NewDelta"]]) -> None:
             for recorder, new_deltas in deltas.items()
             if recorder.turn.session_id in numbers
         },
-        {session_id: last.event_seq for session_id, last in numbers.items()},
+        numbers,
     )
 
 

@@ -53,11 +53,12 @@ def store_message(
     numbers = reserve_numbers(new_rows, used_at=used_at).get(session_id)
     if numbers is None:
         raise Session.DoesNotExist(f"Session {session_id} is deleted.")
-    message = Message(session_id=session_id, turn=turn, seq=numbers.seq, **fields)
+    owner = {"session_id": session_id, "owner_id": numbers.owner_id}
+    message = Message(**owner, turn=turn, seq=numbers.seq, **fields)
     message.save(force_insert=True)
     if build_events:
         new_events = [build_event(message) for build_event in build_events]
-        event_log.store_numbered_events({session_id: new_events}, {session_id: numbers.event_seq})
+        event_log.store_numbered_events({session_id: new_events}, {session_id: numbers})
     return StoredMessage(message, numbers.event_seq)
 
 

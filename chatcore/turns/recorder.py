@@ -26,6 +26,7 @@ from chatcore.events.types import (
     TurnReadingPayload,
 )
 from chatcore.models import Message, Turn
+from chatcore.models.statements import Numbers
 from chatcore.providers import overflow
 from chatcore.providers.base import ReasoningDelta, Request, StreamEnd, TextDelta, Usage
 from chatcore.turns.delta_writer import delta_writer
@@ -233,14 +234,17 @@ class AnswerRecorder:
         for delta in new_deltas:
             self.texts[delta.delta_type].mark_stored(delta.part_count, delta.text)
 
-    def begin_message(self, seq: int) -> Message:
-        """Return the message of the answer, which begins with this number and is to be stored.
+    def begin_message(self, numbers: Numbers) -> Message:
+        """Return the message of the answer, which has the last of these numbers, to be stored.
 
         It is stored with its first text, so that pages show it from its first word on.
         """
-        session_id = self.turn.session_id
         self.message = Message(
-            session_id=session_id, turn=self.turn, seq=seq, **self._describe_new_message()
+            session_id=self.turn.session_id,
+            owner_id=numbers.owner_id,
+            turn=self.turn,
+            seq=numbers.seq,
+            **self._describe_new_message(),
         )
         return self.message
 
