@@ -5,6 +5,7 @@ no other without it, named in the header X-Ignored-Fields.
 """
 
 from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -40,6 +41,11 @@ OWN_FIELDS = frozenset(
 # The answer is no other without these: they are about OpenAI's accounts, storage and prices.
 HARMLESS_FIELDS = frozenset(
     {"user", "safety_identifier", "store", "service_tier", "prompt_cache_retention"}
+)
+KNOWN_FIELDS = OWN_FIELDS | HARMLESS_FIELDS | PARAM_NAMES["openai"]
+NOT_CARRIED = (
+    "It is not passed on to the provider of this model. An operator can allow that in the"
+    " provider's option `params`."
 )
 TOOL_PARAMS = frozenset({"tool_choice", "parallel_tool_calls"})
 
@@ -104,7 +110,7 @@ def parse_completion_request(
     model = get_usable_model(user, body.model)
     system, messages = parse_messages(values.get("messages"), model)
     tools = build_tools([tool.function for tool in body.tools], model)
-    _refuse_unknown_fields(values, model)
+    refuse_unknown_fields(values, KNOWN_FIELDS, model, NOT_CARRIED)
     return CompletionRequest(
         model=model,
         model_name=body.model,
@@ -137,17 +143,14 @@ def get_usable_model(user: Any, name: str | None) -> AiModel:
     return model
 
 
-def _refuse_unknown_fields(body: Mapping[str, Any], model: AiModel) -> None:
+def refuse_unknown_fields(
+    body: Mapping[str, Any], known_names: AbstractSet[str], model: AiModel, detail: str
+) -> None:
     """Raise the 400 problem for the first field that would change the answer and is not carried."""
-    known_fields = OWN_FIELDS | HARMLESS_FIELDS | PARAM_NAMES["openai"]
-    for name in sorted(body.keys() - known_fields - list_extra_names(model.provider)):
+    for name in sorted(body.keys() - known_names - list_extra_names(model.provider)):
         # Clients send an empty value for what they leave to the server.
         if body[name] not in (None, False, 0, "", [], {}):
-            raise InvalidFieldError(
-                name,
-                "It is not passed on to the provider of this model. An operator can allow that in"
-                " the provider's option `params`.",
-            )
+            raise InvalidFieldError(name, detail)
 
 
 def _list_ignored_fields(body: Mapping[str, Any], model: AiModel) -> list[str]:

@@ -18,6 +18,7 @@ from chatcore.contrib.compat.chat_completions.request import (
     get_usable_model,
     parse_on_divergence,
     parse_session_name,
+    refuse_unknown_fields,
 )
 from chatcore.contrib.compat.client_messages import build_tools
 from chatcore.contrib.compat.messages.context_edits import (
@@ -35,7 +36,6 @@ from chatcore.contrib.compat.messages.params import (
 )
 from chatcore.contrib.compat.messages.request_tools import MessageTool, ToolChoice
 from chatcore.contrib.compat.messages.threads import ContinuedThread, NewThread, find_thread
-from chatcore.providers.params import list_extra_names
 from chatcore.providers.registry import get_capabilities
 from models_registry.models import AiModel
 
@@ -66,6 +66,7 @@ HARMLESS_FIELDS = frozenset(
         "workspace_id",
     }
 )
+KNOWN_FIELDS = OWN_FIELDS | HARMLESS_FIELDS | OWN_NAMES
 BETA_HEADER = "anthropic-beta"
 
 
@@ -115,7 +116,7 @@ def parse_message_request(user: Any, values: Any, headers: Mapping[str, str]) ->
     """
     body = MessageBody.parse(values)
     model = get_usable_model(user, body.model)
-    _refuse_unknown_fields(values, model)
+    refuse_unknown_fields(values, KNOWN_FIELDS, model, "This is not supported here.")
     parsed_input = parse_input(values, model)
     edits = sort_edits(body.context_management, body.compaction)
     if not (parsed_input.messages or parsed_input.compaction or edits.summarize):
@@ -144,15 +145,6 @@ def parse_message_request(user: Any, values: Any, headers: Mapping[str, str]) ->
         edits=edits,
         compaction=parsed_input.compaction,
     )
-
-
-def _refuse_unknown_fields(body: Mapping[str, Any], model: AiModel) -> None:
-    """Raise the 400 problem for the first field that would change the answer and is not carried."""
-    known_fields = OWN_FIELDS | HARMLESS_FIELDS | OWN_NAMES | list_extra_names(model.provider)
-    for name in sorted(body.keys() - known_fields):
-        # Clients send an empty value for what they leave to the server.
-        if body[name] not in (None, False, 0, "", [], {}):
-            raise InvalidFieldError(name, "This is not supported here.")
 
 
 def _list_ignored_fields(

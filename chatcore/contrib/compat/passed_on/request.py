@@ -6,7 +6,11 @@ from typing import Any
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.bodies import Body
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
-from chatcore.contrib.compat.chat_completions.request import get_usable_model
+from chatcore.contrib.compat.chat_completions.request import (
+    NOT_CARRIED,
+    get_usable_model,
+    refuse_unknown_fields,
+)
 from chatcore.providers.params import list_extra_names
 from chatcore.providers.registry import get_capabilities
 from models_registry.models import AiModel
@@ -79,9 +83,8 @@ def parse_passed_request(user: Any, path: str, body: Any) -> PassedRequest:
     required_field, names = FIELDS[path]
     if not isinstance(body.get(required_field), str | list) or not body[required_field]:
         raise InvalidFieldError(required_field, "A text, or a list.")
-    known_names = names | {required_field, "model"} | list_extra_names(model.provider)
-    for name in sorted(body.keys() - known_names):
-        if body[name] not in (None, False, 0, "", [], {}):
-            raise InvalidFieldError(name, "It is not passed on to the provider of this model.")
+    known_names = names | {required_field, "model"}
+    refuse_unknown_fields(body, known_names, model, NOT_CARRIED)
+    known_names |= list_extra_names(model.provider)
     values = {name: value for name, value in body.items() if name in known_names}
     return PassedRequest(model=model, path=path, body=values | {"model": model.name})

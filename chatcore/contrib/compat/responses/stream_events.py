@@ -19,6 +19,10 @@ END_EVENTS = {
 }
 
 
+# What a summary calls a part and a text is called so without one.
+REASONING_NAMES = {"part": "content_part", "text": "reasoning"}
+
+
 def encode_event(event: Event) -> bytes:
     """Return an event of a stream as Server-Sent Events write it."""
     text = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
@@ -70,7 +74,7 @@ class EventWriter:
         if "reasoning" not in self._texts:
             yield from self._open_reasoning()
         self._texts["reasoning"] += text
-        yield self._build_reasoning("delta", delta=text)
+        yield self._build_reasoning("text", "delta", delta=text)
 
     def add_text(self, text: str) -> Iterator[Event]:
         """Yield the events of a piece of the answer's text."""
@@ -95,9 +99,7 @@ class EventWriter:
     def add_server_item(self, item: Item) -> Iterator[Event]:
         """Yield the events of an MCP server's item, up to its end if that is there already."""
         if item["type"] == "mcp_approval_request":
-            index = self._take_index()
-            yield self._build("response.output_item.added", output_index=index, item=item)
-            yield self._build("response.output_item.done", output_index=index, item=item)
+            yield from self._write_whole(item)
             return
         yield from self._open_server_item(item)
         if item.get("status") != "in_progress":
@@ -145,13 +147,19 @@ class EventWriter:
         self._item_count += 1
         return self._item_count - 1
 
+    def _write_whole(self, item: Item) -> Iterator[Event]:
+        """Yield the events of an item that has nothing to stream."""
+        index = self._take_index()
+        yield self._build("response.output_item.added", output_index=index, item=item)
+        yield self._build("response.output_item.done", output_index=index, item=item)
+
     def _open_reasoning(self) -> Iterator[Event]:
         self._texts["reasoning"] = ""
         index = self._indexes["reasoning"] = self._take_index()
         item = {"id": f"rs_{self._stem}", "type": "reasoning", "summary": []}
         yield self._build("response.output_item.added", output_index=index, item=item)
         part_type = "summary_text" if self._form.is_summary else "reasoning_text"
-        yield self._build_reasoning("part_added", part={"type": part_type, "text": ""})
+        yield self._build_reasoning("part", "added", part={"type": part_type, "text": ""})
 
     def _close_reasoning(self, item: Item | None) -> Iterator[Event]:
         """Close the reasoning, with its stored item if it is there already."""
@@ -159,9 +167,7 @@ class EventWriter:
             return
         text = self._texts.get("reasoning")
         if item is not None and not (item["summary"] or item.get("content")):
-            index = self._take_index()
-            yield self._build("response.output_item.added", output_index=index, item=item)
-            yield self._build("response.output_item.done", output_index=index, item=item)
+            yield from self._write_whole(item)
             return
         if item is not None:
             part = (item["summary"] or item["content"])[0]
@@ -169,7 +175,7 @@ class EventWriter:
                 yield from self._open_reasoning()
                 text = ""
             if part["text"].startswith(text) and part["text"] != text:
-                yield self._build_reasoning("delta", delta=part["text"][len(text) :])
+                yield self._build_reasoning("text", "delta", delta=part["text"][len(text) :])
             text = part["text"]
         if text is None:
             return
@@ -178,30 +184,20 @@ class EventWriter:
         if item is None:
             key = "summary" if self._form.is_summary else "content"
             item = {"id": f"rs_{self._stem}", "type": "reasoning", "summary": []} | {key: [part]}
-        yield self._build_reasoning("done", text=text)
-        yield self._build_reasoning("part_done", part=part)
+        yield self._build_reasoning("text", "done", text=text)
+        yield self._build_reasoning("part", "done", part=part)
         yield self._build(
             "response.output_item.done", output_index=self._indexes["reasoning"], item=item
         )
         self._closed_kinds.add("reasoning")
 
-    def _build_reasoning(self, step: str, **members: Any) -> Event:
+    def _build_reasoning(self, thing: str, moment: str, **members: Any) -> Event:
         """Return an event of the reasoning's summary, or of the reasoning itself."""
         if self._form.is_summary:
-            type = {
-                "part_added": "response.reasoning_summary_part.added",
-                "delta": "response.reasoning_summary_text.delta",
-                "done": "response.reasoning_summary_text.done",
-                "part_done": "response.reasoning_summary_part.done",
-            }[step]
+            type = f"response.reasoning_summary_{thing}.{moment}"
             members["summary_index"] = 0
         else:
-            type = {
-                "part_added": "response.content_part.added",
-                "delta": "response.reasoning.delta",
-                "done": "response.reasoning.done",
-                "part_done": "response.content_part.done",
-            }[step]
+            type = f"response.{REASONING_NAMES[thing]}.{moment}"
             members["content_index"] = 0
         return self._build(
             type,
