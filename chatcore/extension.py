@@ -150,7 +150,7 @@ class Extension:
         """
         return None
 
-    def list_keepers(self, user_ids: Sequence[Any]) -> list[str]:
+    def list_keepers(self, user_ids: Sequence[object]) -> list[str]:
         """Say what keeps the accounts of these users from being deleted, a text for each."""
         return []
 
@@ -255,6 +255,6 @@ def build_page_parts(
     ]
 
 
-def list_keepers(user_ids: Sequence[Any]) -> list[str]:
+def list_keepers(user_ids: Sequence[object]) -> list[str]:
     """Say what keeps the accounts of these users from being deleted."""
     return [text for each in get_extensions() for text in each.list_keepers(user_ids)]

@@ -126,7 +126,7 @@ def write_values(listed_models: Iterable[CatalogModel], *, source: str, date: da
     return change_count
 
 
-def _clean_values(values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def _clean_values(values: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
     """Return the values that a model can have, and the names of the others."""
     usable: dict[str, Any] = {}
     unusable = []
@@ -165,7 +165,7 @@ def _take_value(row: AiModel, change: Difference) -> bool:
     return True
 
 
-def _compare_row(row: AiModel, values: Mapping[str, Any]) -> list[Difference]:
+def _compare_row(row: AiModel, values: Mapping[str, object]) -> list[Difference]:
     differences = []
     for name, value in values.items():
         field = AiModel._meta.get_field(name)
@@ -180,7 +180,7 @@ def _compare_row(row: AiModel, values: Mapping[str, Any]) -> list[Difference]:
     return differences
 
 
-def _write_row(row: AiModel, values: Mapping[str, Any]) -> bool:
+def _write_row(row: AiModel, values: Mapping[str, object]) -> bool:
     changes = [change for change in _compare_row(row, values) if not change.is_edited]
     for change in changes:
         setattr(row, change.field, change.new)

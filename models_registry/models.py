@@ -111,7 +111,7 @@ class Provider(models.Model):
         if old_row is not None:
             self._forget_refusals(old_row.list_learned())
 
-    def _forget_refusals(self, old_facts: Mapping[str, Mapping[str, Any]]) -> None:
+    def _forget_refusals(self, old_facts: Mapping[str, Mapping[str, object]]) -> None:
         """Let abilities be unknown again whose refusal is no longer among the facts."""
         known_facts = self.list_learned()
         for model, facts in old_facts.items():

@@ -56,7 +56,7 @@ class OfferedModel:
     window: int | None
 
 
-def parse_row(row: Mapping[str, Any]) -> dict[str, Any]:
+def parse_row(row: Mapping[str, object]) -> dict[str, Any]:
     """Return what a row of a list says of a model, by the fields of AiModel."""
     values: dict[str, Any] = {}
     for field, places in PLACES.items():
@@ -67,7 +67,7 @@ def parse_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {field: value for field, value in values.items() if value is not None}
 
 
-def list_new_models(provider: Provider | None, rows: Iterable[Any]) -> list[OfferedModel]:
+def list_new_models(provider: Provider | None, rows: Iterable[object]) -> list[OfferedModel]:
     """Return the models of a list that the provider has not yet, those of the catalog first."""
     known_models = AiModel.objects.filter(provider=provider, is_active=True)
     known_names = set(known_models.values_list("name", flat=True)) if provider else set()
@@ -90,7 +90,7 @@ def list_new_models(provider: Provider | None, rows: Iterable[Any]) -> list[Offe
 
 
 def add_models(
-    provider: Provider, names: Collection[str], rows: Sequence[Any], *, date: datetime.date
+    provider: Provider, names: Collection[str], rows: Sequence[object], *, date: datetime.date
 ) -> list[AiModel]:
     """Add those models of a provider's list that are named, and switch the provider on.
 
@@ -111,7 +111,7 @@ def add_models(
     return models
 
 
-def fill_unknown_values(provider: Provider, rows: Iterable[Any], *, date: datetime.date) -> int:
+def fill_unknown_values(provider: Provider, rows: Iterable[object], *, date: datetime.date) -> int:
     """Write what a list knows and the registry does not; return how many models changed.
 
     A model that learned something notes the list and the date, as it does of other lists.
@@ -131,7 +131,7 @@ def fill_unknown_values(provider: Provider, rows: Iterable[Any], *, date: dateti
     return comparison.write_values(news, source=f"the list of {provider.name}", date=date)
 
 
-def _parse_rows(rows: Iterable[Any]) -> dict[str, dict[str, Any]]:
+def _parse_rows(rows: Iterable[object]) -> dict[str, dict[str, Any]]:
     """Return what a list says of each model, by the model's name."""
     return {
         row["id"].strip(): parse_row(row)
@@ -140,14 +140,14 @@ def _parse_rows(rows: Iterable[Any]) -> dict[str, dict[str, Any]]:
     }
 
 
-def _parse_tools(row: Mapping[str, Any]) -> bool | None:
+def _parse_tools(row: Mapping[str, object]) -> bool | None:
     names = row.get("supported_parameters")
     if isinstance(names, list):
         return "tools" in names
     return _get_flag(row, "capabilities.function_calling")
 
 
-def _parse_images(row: Mapping[str, Any]) -> bool | None:
+def _parse_images(row: Mapping[str, object]) -> bool | None:
     kinds = _find(row, "architecture.input_modalities")
     if isinstance(kinds, list):
         return "image" in kinds
@@ -155,7 +155,7 @@ def _parse_images(row: Mapping[str, Any]) -> bool | None:
     return _get_flag(row, "capabilities.image_input.supported") if flag is None else flag
 
 
-def _get_flag(row: Mapping[str, Any], place: str) -> bool | None:
+def _get_flag(row: Mapping[str, object], place: str) -> bool | None:
     flag = _find(row, place)
     return flag if isinstance(flag, bool) else None
 

@@ -169,7 +169,7 @@ class ChatcoreAdmin(ModelAdmin):
     def _shows_contents(self, request: HttpRequest) -> bool:
         return bool(self.content_fields) and self.may_see_contents(request)
 
-    def _select_names(self, request: HttpRequest, names: Iterable[Any]) -> list[Any]:
+    def _select_names(self, request: HttpRequest, names: Iterable[object]) -> list[Any]:
         """Return the names without those of contents, for who may not see any."""
         hidden = () if self.may_see_contents(request) else self.content_fields
         return [name for name in names if name not in hidden]

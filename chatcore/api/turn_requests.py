@@ -120,7 +120,7 @@ class ToolResultsSerializer(StrictSerializer):
 
 
 def build_idempotency_fields(
-    request: Request, action: str, payload: Mapping[str, Any]
+    request: Request, action: str, payload: Mapping[str, object]
 ) -> dict[str, Any]:
     """Return the Idempotency-Key (None if there is none) and a hash of the payload.
 

@@ -33,7 +33,7 @@ def is_kept(owner_id: Any) -> bool:
     return any(users.filter(pk__in=owners).exists() for owners in list_kept_owners())
 
 
-def refuse_lost_words(owner_id: object, before: object, after: Mapping[str, Any]) -> None:
+def refuse_lost_words(owner_id: object, before: object, after: Mapping[str, object]) -> None:
     """Raise Kept if a change of a row of such a user would take words that it has.
 
     `before` is the row, `after` the new texts or lists of lines by the names of its columns. What

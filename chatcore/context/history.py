@@ -150,7 +150,7 @@ def build_history(rows: Sequence[Mapping[str, Any]]) -> ContextHistory:
     return ContextHistory(steps=steps, current=position, newest=newest)
 
 
-def _has_same_words(row: Mapping[str, Any], earlier_row: Mapping[str, Any] | None) -> bool:
+def _has_same_words(row: Mapping[str, object], earlier_row: Mapping[str, object] | None) -> bool:
     if row["source"] == Source.COMPACTION:
         return False  # it may have changed how messages are shown
     if earlier_row is None:

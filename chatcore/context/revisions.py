@@ -39,7 +39,7 @@ def install_revision(
     source_seqs: Collection[int] = (),
     kept_seqs: Collection[int] = (),
     background: str = "",
-    placement: Mapping[str, Any] | None = None,
+    placement: Mapping[str, object] | None = None,
     source: str,
     run: str = "",
 ) -> ContextRevision:

@@ -40,12 +40,14 @@ def render_block(summary: str | None, background: str, placement: Mapping[str, A
     )
 
 
-def count_wrapping_chars(summary: str | None, background: str, placement: Mapping[str, Any]) -> int:
+def count_wrapping_chars(
+    summary: str | None, background: str, placement: Mapping[str, object]
+) -> int:
     """Return how many characters the block has apart from the summary."""
     return len(render_block(summary, background, placement)) - len(summary or "")
 
 
-def get_place(placement: Mapping[str, Any]) -> str:
+def get_place(placement: Mapping[str, object]) -> str:
     """Return the place of the block, one of PLACES; by default the system text."""
     return str(placement.get("place") or PLACES[0])
 

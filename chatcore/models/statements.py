@@ -301,7 +301,7 @@ def adapt_uuid(value: UUID) -> Any:
     return value if connection.features.has_native_uuid_field else value.hex
 
 
-def _fetch_in_order(statement: str, parameters: Sequence[Any]) -> list[MessageRow]:
+def _fetch_in_order(statement: str, parameters: Sequence[object]) -> list[MessageRow]:
     # The rows come in a few runs that are in order already, so this sort costs almost nothing.
     return sorted(fetch_rows(statement, parameters), key=get_seq)
 

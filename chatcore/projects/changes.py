@@ -40,7 +40,7 @@ class TooManyFiles(Exception):
         super().__init__(f"The project already has {MAX_FILES} files, the most. Delete some first.")
 
 
-def create_project(owner: Any, values: Mapping[str, Any]) -> Project:
+def create_project(owner: Any, values: Mapping[str, object]) -> Project:
     """Store a new project and return it. Raises TooManyProjects."""
     with transaction.atomic():
         lock_person(owner.pk)
@@ -51,7 +51,7 @@ def create_project(owner: Any, values: Mapping[str, Any]) -> Project:
 
 def edit_project(
     project_id: UUID,
-    values: Mapping[str, Any],
+    values: Mapping[str, object],
     *,
     check: Callable[[Project], None] | None = None,
 ) -> Project:

@@ -107,7 +107,7 @@ def parse_error(data: bytes) -> Any:
         return data.decode(errors="replace")
 
 
-def reports_error(event: Mapping[str, Any]) -> bool:
+def reports_error(event: Mapping[str, object]) -> bool:
     """Return whether an object in the place of an answer's part is an error.
 
     Most errors stand under `error`. Others are a message or a code without one.

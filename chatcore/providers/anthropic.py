@@ -69,11 +69,11 @@ class AnthropicProvider:
         """Return a request that every server of this protocol takes."""
         return normalize(request)
 
-    def translate_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def translate_params(self, params: Mapping[str, object]) -> dict[str, Any]:
         """Return parameters of OpenAI's chat completions in this protocol's words."""
         return translate_params(params)
 
-    def list_ignored_params(self, params: Mapping[str, Any]) -> list[str]:
+    def list_ignored_params(self, params: Mapping[str, object]) -> list[str]:
         """Return the names of those that this protocol does not know."""
         return list_ignored_params(params)
 
@@ -281,7 +281,7 @@ def translate_params(params: Mapping[str, Any]) -> dict[str, Any]:
     return anthropic_params
 
 
-def list_ignored_params(params: Mapping[str, Any]) -> list[str]:
+def list_ignored_params(params: Mapping[str, object]) -> list[str]:
     """Return the names of the parameters that the protocol does not know."""
     return sorted(params.keys() - _KNOWN_PARAMS)
 

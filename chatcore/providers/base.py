@@ -285,14 +285,14 @@ class ProviderClient(Protocol):
         """Return a request that every server of this protocol takes, saying the same."""
         ...
 
-    def translate_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def translate_params(self, params: Mapping[str, object]) -> dict[str, Any]:
         """Return parameters of OpenAI's chat completions in the words of this protocol.
 
         Raises InvalidParam.
         """
         ...
 
-    def list_ignored_params(self, params: Mapping[str, Any]) -> list[str]:
+    def list_ignored_params(self, params: Mapping[str, object]) -> list[str]:
         """Return the names of parameters of OpenAI's chat completions that are not translated."""
         ...
 

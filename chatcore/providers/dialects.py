@@ -216,7 +216,7 @@ def _find_field(refusal: str, name: str) -> int:
     return match.start() if match else -1
 
 
-def select_fields(connection: Connection, params: Mapping[str, Any]) -> dict[str, Any]:
+def select_fields(connection: Connection, params: Mapping[str, object]) -> dict[str, Any]:
     """Return params without the fields that the server does not know."""
     left_out = connection.options.get("without") or ()
     return {name: value for name, value in params.items() if name not in left_out}

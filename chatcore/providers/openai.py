@@ -88,16 +88,16 @@ class OpenAIProvider:
         """Return a request that every server of this protocol takes."""
         return normalize(request)
 
-    def translate_params(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def translate_params(self, params: Mapping[str, object]) -> dict[str, Any]:
         """Return the parameters unchanged: they are in this protocol's words already."""
         return dict(params)
 
-    def list_ignored_params(self, params: Mapping[str, Any]) -> list[str]:
+    def list_ignored_params(self, params: Mapping[str, object]) -> list[str]:
         """Return nothing: the parameters are this protocol's own."""
         return []
 
 
-async def fetch_answer(connection: Connection, path: str, body: Mapping[str, Any]) -> Any:
+async def fetch_answer(connection: Connection, path: str, body: Mapping[str, object]) -> Any:
     """Send a body to a path of the provider and return its JSON. Raises only ProviderErrors."""
     await provider_client.load_sdk(OpenAIProvider.sdk_name)
     import httpx2
@@ -114,7 +114,7 @@ async def fetch_answer(connection: Connection, path: str, body: Mapping[str, Any
 
 
 async def stream_answer(
-    connection: Connection, path: str, body: Mapping[str, Any]
+    connection: Connection, path: str, body: Mapping[str, object]
 ) -> AsyncGenerator[bytes]:
     """Send a body that asks for a stream, and yield the answer's bytes as they arrive.
 

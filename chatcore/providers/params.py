@@ -167,7 +167,7 @@ def list_param_names(provider: Provider | None) -> frozenset[str]:
     return PARAM_NAMES[provider.protocol] | list_extra_names(provider)
 
 
-def select_params(params: Mapping[str, Any], provider: Provider | None) -> dict[str, Any]:
+def select_params(params: Mapping[str, object], provider: Provider | None) -> dict[str, Any]:
     """Return the parameters that may be sent.
 
     Others are stored where a session had a model of another protocol, or by an earlier version.
@@ -176,14 +176,14 @@ def select_params(params: Mapping[str, Any], provider: Provider | None) -> dict[
     return {name: value for name, value in params.items() if name in names}
 
 
-def find_unknown_names(params: Mapping[str, Any], provider: Provider | None) -> dict[str, str]:
+def find_unknown_names(params: Mapping[str, object], provider: Provider | None) -> dict[str, str]:
     """Return what to say of each parameter that may not be sent to this provider."""
     names = list_param_names(provider)
     detail = "The provider of this language model is not sent such a parameter."
     return {name: detail for name in params if name not in names}
 
 
-def find_bad_values(params: Mapping[str, Any]) -> dict[str, str]:
+def find_bad_values(params: Mapping[str, object]) -> dict[str, str]:
     """Return what to say of each parameter whose value is wrong, whatever the provider."""
     errors = {}
     for name, value in params.items():

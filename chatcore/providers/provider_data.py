@@ -17,7 +17,7 @@ THOUGHT, CALL = "thought", "call"
 _TEXT_FIELDS = {"thinking": "thinking", "redacted_thinking": "data"}
 
 
-def select_thinking(provider_data: Mapping[str, Any], model: str) -> list[dict[str, Any]]:
+def select_thinking(provider_data: Mapping[str, object], model: str) -> list[dict[str, Any]]:
     """Return the thoughts that this model wrote with an answer, in Anthropic's protocol."""
     blocks = _select_own_data(provider_data, "anthropic", model).get("thinking")
     if not isinstance(blocks, list) or not all(map(_is_thinking, blocks)):
@@ -25,7 +25,7 @@ def select_thinking(provider_data: Mapping[str, Any], model: str) -> list[dict[s
     return blocks
 
 
-def select_order(provider_data: Mapping[str, Any], model: str) -> list[str | int]:
+def select_order(provider_data: Mapping[str, object], model: str) -> list[str | int]:
     """Return the order in which the blocks of this model's answer came; empty for the usual one."""
     order = _select_own_data(provider_data, "anthropic", model).get("order")
     return order if isinstance(order, list) else []
@@ -39,7 +39,7 @@ def is_usual_order(order: Sequence[str | int]) -> bool:
     return kinds == [kind for kind in (THOUGHT, "text", CALL) if kind in kinds]
 
 
-def select_cache_control(provider_data: Mapping[str, Any]) -> dict[str, Any] | None:
+def select_cache_control(provider_data: Mapping[str, object]) -> dict[str, Any] | None:
     """Return the mark that the client put behind a message, in Anthropic's protocol."""
     mark = provider_data.get(CACHE_CONTROL)
     return mark if isinstance(mark, dict) else None
@@ -58,7 +58,7 @@ class Reasoning:
     details: tuple[dict[str, Any], ...] = ()
 
 
-def select_reasoning(provider_data: Mapping[str, Any], model: str) -> Reasoning:
+def select_reasoning(provider_data: Mapping[str, object], model: str) -> Reasoning:
     """Return what this model thought, as far as it is kept."""
     data = _select_own_data(provider_data, "openai", model)
     text, name, details = (
@@ -71,13 +71,13 @@ def select_reasoning(provider_data: Mapping[str, Any], model: str) -> Reasoning:
     )
 
 
-def select_tagged_thoughts(provider_data: Mapping[str, Any], model: str) -> str:
+def select_tagged_thoughts(provider_data: Mapping[str, object], model: str) -> str:
     """Return the thoughts that stood in tags before this model's answer; MiniMax wants them."""
     thoughts = _select_own_data(provider_data, "openai", model).get("tagged_thoughts")
     return thoughts if isinstance(thoughts, str) else ""
 
 
-def select_extras(provider_data: Mapping[str, Any], model: str) -> Mapping[str, dict[str, Any]]:
+def select_extras(provider_data: Mapping[str, object], model: str) -> Mapping[str, dict[str, Any]]:
     """Return what this model's server sent with each call, by the id of the call."""
     extras = _select_own_data(provider_data, "openai", model).get("extras")
     if not isinstance(extras, Mapping):

@@ -49,12 +49,12 @@ def normalize(protocol: str, request: Request) -> Request:
     return _load_provider(protocol).normalize(request)
 
 
-def translate_params(protocol: str, params: Mapping[str, Any]) -> dict[str, Any]:
+def translate_params(protocol: str, params: Mapping[str, object]) -> dict[str, Any]:
     """Return parameters of OpenAI's chat completions in a protocol's words. Raises InvalidParam."""
     return _load_provider(protocol).translate_params(params)
 
 
-def list_ignored_params(protocol: str, params: Mapping[str, Any]) -> list[str]:
+def list_ignored_params(protocol: str, params: Mapping[str, object]) -> list[str]:
     """Return the names of parameters of OpenAI's chat completions that a protocol leaves out."""
     return _load_provider(protocol).list_ignored_params(params)
 

@@ -46,7 +46,7 @@ def build_schema(tool: Tool, *, is_simple: bool) -> Schema:
     return tool.parameters if tool.strict else flatten_schema(tool.parameters)
 
 
-def flatten_schema(schema: Mapping[str, Any]) -> Schema:
+def flatten_schema(schema: Mapping[str, object]) -> Schema:
     """Return the schema with an object at its top level, and no choice there."""
     if schema.get("type") == "object" and not _TOP_KEYWORDS & schema.keys():
         return dict(schema) if "properties" in schema else {**schema, "properties": {}}
@@ -60,14 +60,14 @@ def flatten_schema(schema: Mapping[str, Any]) -> Schema:
     return flat_schema
 
 
-def simplify_schema(schema: Mapping[str, Any]) -> Schema:
+def simplify_schema(schema: Mapping[str, object]) -> Schema:
     """Return the schema in the few keywords that every server takes, without references."""
     flat_schema = flatten_schema(schema)
     return _simplify(flat_schema, flat_schema, depth=0)
 
 
 def _merge_object(
-    part: Mapping[str, Any], root: Mapping[str, Any], properties: Schema, *, depth: int
+    part: Mapping[str, object], root: Mapping[str, object], properties: Schema, *, depth: int
 ) -> set[str]:
     """Add the properties of an object and of its choices; return the names that all require."""
     part = _resolve(part, root)
@@ -93,7 +93,7 @@ def _join_properties(first: object, second: object) -> Any:
     return {"anyOf": options if second in options else [*options, second]}
 
 
-def _simplify(value: object, root: Mapping[str, Any], *, depth: int) -> Schema:
+def _simplify(value: object, root: Mapping[str, object], *, depth: int) -> Schema:
     if not isinstance(value, Mapping) or depth > _MAX_DEPTH:
         return {"type": "string"}  # `true`, which allows anything, or a schema without an end
     source = {**_resolve(value, root)}
@@ -114,7 +114,7 @@ def _simplify(value: object, root: Mapping[str, Any], *, depth: int) -> Schema:
     return schema
 
 
-def _simplify_parts(schema: Schema, root: Mapping[str, Any], *, depth: int) -> None:
+def _simplify_parts(schema: Schema, root: Mapping[str, object], *, depth: int) -> None:
     """Simplify what stands inside a schema, and drop what its type does not have."""
     options = [each for each in _list(schema.pop("anyOf", None)) if each != {"type": "null"}]
     if options and schema["type"] != "object":
@@ -147,7 +147,7 @@ def _select_description(schema: Schema) -> Schema:
     return {name: schema[name] for name in ("description",) if name in schema}
 
 
-def _choose_type(source: Mapping[str, Any]) -> str:
+def _choose_type(source: Mapping[str, object]) -> str:
     """Return the one type of a schema: the first that is not null, or what its keywords tell."""
     types = [each for each in _list(source.get("type")) if each != "null"]
     if isinstance(source.get("type"), str):
@@ -166,7 +166,7 @@ def _choose_type(source: Mapping[str, Any]) -> str:
     return "string"
 
 
-def _resolve(part: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolve(part: Mapping[str, object], root: Mapping[str, object]) -> Mapping[str, Any]:
     """Return what a reference means, with what stands beside it; only definitions are known."""
     for _ in range(_MAX_DEPTH):
         reference = part.get("$ref")
@@ -177,7 +177,7 @@ def _resolve(part: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, A
     return {}
 
 
-def _find_definition(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any]:
+def _find_definition(reference: str, root: Mapping[str, object]) -> Mapping[str, Any]:
     steps = [step.replace("~1", "/").replace("~0", "~") for step in reference.split("/")[1:]]
     found: Any = root if reference.startswith("#") else None
     for step in steps:

@@ -280,7 +280,7 @@ def _rate_rows(
 
 
 def _score_row(
-    row: TextRow, matches: Mapping[tuple[Any, int], Match], weights: Sequence[float]
+    row: TextRow, matches: Mapping[tuple[object, int], Match], weights: Sequence[float]
 ) -> tuple[float, float]:
     """Return the score of a message and its share, each with the part of its neighbours."""
     match = matches[row.session_key, row.seq]

@@ -80,7 +80,7 @@ def load_texts(scope: Scope, ids: Sequence[int]) -> dict[int, TextRow]:
 
 
 def load_neighbours(
-    scope: Scope, centers: Collection[tuple[Any, int]], distance: int
+    scope: Scope, centers: Collection[tuple[object, int]], distance: int
 ) -> dict[int, TextRow]:
     """Return the current messages up to `distance` before and after these, by id.
 

@@ -1,7 +1,7 @@
 """The one way to change a session and to announce it."""
 
 from collections.abc import Collection, Mapping
-from typing import Any, Unpack
+from typing import Unpack
 from uuid import UUID
 
 from django.db import transaction
@@ -20,7 +20,7 @@ HELD_FIELDS = ("title", "system_prompt")  # words of the person
 
 def record_session_change(
     session_id: UUID,
-    values: Mapping[str, Any] | None = None,
+    values: Mapping[str, object] | None = None,
     *,
     fields: Collection[str] | None = None,
     is_user_act: bool = True,
@@ -53,7 +53,7 @@ def record_session_change(
         event_log.append_events(session_id, (EventType.SESSION_UPDATED, payload))
 
 
-def record_differences(session: Session, values: Mapping[str, Any]) -> None:
+def record_differences(session: Session, values: Mapping[str, object]) -> None:
     """Record those values of a session that it does not have yet."""
     changes = {name: value for name, value in values.items() if getattr(session, name) != value}
     if changes:
@@ -66,7 +66,7 @@ def announce_context_change(session_id: UUID, version: int) -> None:
     event_log.append_events(session_id, (EventType.SESSION_UPDATED, payload))
 
 
-def record_history_change(session_id: UUID, values: Mapping[str, Any] | None = None) -> None:
+def record_history_change(session_id: UUID, values: Mapping[str, object] | None = None) -> None:
     """Record that other messages than before are current; `values` are columns to write besides."""
     columns = {**(values or {}), "message_count": count_current_messages(session_id)}
     record_session_change(session_id, columns, fields=["message_count", "messages"])

@@ -21,7 +21,7 @@ class SessionSection(ABC):
         """Return what is stored, as JSON values."""
 
     @abstractmethod
-    def import_items(self, session: Session, items: Sequence[Any]) -> None:
+    def import_items(self, session: Session, items: Sequence[object]) -> None:
         """Store what `export_items` returned, after the summary, in the same transaction.
 
         Raises Django's ValidationError, which names the item and its field, as `[0].text`.

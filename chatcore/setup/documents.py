@@ -55,7 +55,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise SetupRefused("", f"It is no TOML: {error}") from None
 
 
-def apply_document(document: Mapping[str, Any], author: Author) -> list[str]:
+def apply_document(document: Mapping[str, object], author: Author) -> list[str]:
     """Set what the document names, in one transaction; return the names of what changed.
 
     Raises SetupRefused, and SetByFile for what belongs to the file; then nothing is changed.
@@ -99,7 +99,7 @@ def refuse_if_set(section: str, name: str) -> None:
         raise SetByFile(str(entry), entry.text)
 
 
-def _apply_sections(document: Mapping[str, Any], author: Author) -> list[str]:
+def _apply_sections(document: Mapping[str, object], author: Author) -> list[str]:
     changes = []
     for section in load_sections().values():
         rows = document.get(section.name, {})
@@ -115,7 +115,9 @@ def _apply_sections(document: Mapping[str, Any], author: Author) -> list[str]:
     return changes
 
 
-def _check_names(section: Section, place: str, values: Mapping[str, Any], author: Author) -> None:
+def _check_names(
+    section: Section, place: str, values: Mapping[str, object], author: Author
+) -> None:
     if author.is_file and "api_key" in values:
         raise SetupRefused(
             f"{place}.api_key",
@@ -132,7 +134,7 @@ def _check_names(section: Section, place: str, values: Mapping[str, Any], author
             )
 
 
-def _apply_row(section: Section, name: str, values: Mapping[str, Any], author: Author) -> bool:
+def _apply_row(section: Section, name: str, values: Mapping[str, object], author: Author) -> bool:
     if not author.is_file:
         refuse_if_set(section.name, name)
         return section.set_values(section.find_row(name), values, author)
@@ -150,7 +152,7 @@ def _apply_row(section: Section, name: str, values: Mapping[str, Any], author: A
     return is_changed
 
 
-def _apply_default(document: Mapping[str, Any], author: Author) -> list[str]:
+def _apply_default(document: Mapping[str, object], author: Author) -> list[str]:
     name = document.get(DEFAULT_MODEL)
     if name is None:
         return []

@@ -82,7 +82,7 @@ def _is_position(seq: object, last_seq: int) -> bool:
 
 
 def _parse_summary_parts(
-    context_data: Mapping[str, Any], boundary: int | None, seqs: Collection[int], last_seq: int
+    context_data: Mapping[str, object], boundary: int | None, seqs: Collection[int], last_seq: int
 ) -> dict[str, Any]:
     """Return kept messages, background and placement. Raises InvalidImport."""
     background = context_data.get("background", "")

@@ -30,7 +30,7 @@ def to_chatcore(messages: object, format: Format) -> Any:
     return converted_messages
 
 
-def to_openai(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def to_openai(messages: Iterable[Mapping[str, object]]) -> list[dict[str, Any]]:
     """Return the messages as OpenAI's Chat Completions API takes them."""
     return [_to_openai_message(message) for message in messages]
 
@@ -103,7 +103,7 @@ def _parse_arguments(arguments: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"unreadable_arguments": arguments}
 
 
-def _from_openai(item: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:
+def _from_openai(item: Mapping[str, object], path: str) -> Iterator[dict[str, Any]]:
     role = _OPENAI_ROLES.get(str(item.get("role")), item.get("role"))
     message: dict[str, Any] = {"role": role, "content": _join_text(item.get("content"), path)}
     calls = item.get("tool_calls")
@@ -128,7 +128,7 @@ def _from_openai_call(call: Any, path: str) -> dict[str, Any]:
     }
 
 
-def _from_anthropic(item: Mapping[str, Any], path: str) -> Iterator[dict[str, Any]]:
+def _from_anthropic(item: Mapping[str, object], path: str) -> Iterator[dict[str, Any]]:
     """Yield a message for each tool result, then one for the texts and tool calls."""
     content = item.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -164,7 +164,7 @@ def _from_anthropic(item: Mapping[str, Any], path: str) -> Iterator[dict[str, An
         }
 
 
-def _from_anthropic_call(block: Mapping[str, Any]) -> dict[str, Any]:
+def _from_anthropic_call(block: Mapping[str, object]) -> dict[str, Any]:
     return {
         "id": block.get("id"),
         "name": block.get("name"),

@@ -105,7 +105,10 @@ def append_messages(
 
 
 def import_session(
-    owner: Any, export_data: Any, *, on_stored: Callable[[Session], object] = lambda session: None
+    owner: Any,
+    export_data: object,
+    *,
+    on_stored: Callable[[Session], object] = lambda session: None,
 ) -> Session:
     """Create a session of the user `owner` from what `export_session` returned, with its summary.
 
@@ -262,7 +265,7 @@ def _load_call_ids(session: Session) -> set[str]:
     return {call["id"] for message_calls in calls for call in message_calls}
 
 
-def find_model(owner: Any, name: Any) -> AiModel | None:
+def find_model(owner: Any, name: object) -> AiModel | None:
     """Return the model of this name, or the default model where the name is unknown."""
     models = select_models(owner.pk)
     model = models.find_by_name(name) if isinstance(name, str) else None
@@ -279,7 +282,7 @@ def _strip_links(item: object) -> Any:
     }
 
 
-def _parse_settings(data: Mapping[str, Any], model: AiModel | None) -> dict[str, Any]:
+def _parse_settings(data: Mapping[str, object], model: AiModel | None) -> dict[str, Any]:
     """Return the session's own columns. Raises InvalidImport."""
     values = read_column_values(Session, data, SETTING_FIELDS, "session")
     tools = values.get("tools")
@@ -294,7 +297,7 @@ def _parse_settings(data: Mapping[str, Any], model: AiModel | None) -> dict[str,
     return values
 
 
-def _parse_times(data: Mapping[str, Any]) -> dict[str, datetime]:
+def _parse_times(data: Mapping[str, object]) -> dict[str, datetime]:
     """Return when the session was begun and last used; without that in the file, now.
 
     Without a place in the order of time, chats of years would all be of today.
@@ -326,7 +329,7 @@ def _is_name_list(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
-def _parse_last_seq(settings: Mapping[str, Any]) -> int:
+def _parse_last_seq(settings: Mapping[str, object]) -> int:
     """Return the highest number ever given to a message, which may have been deleted."""
     last_seq = settings.get("last_seq", 0)
     if not is_number(last_seq) or not 0 <= last_seq <= links.MAX_SEQ:

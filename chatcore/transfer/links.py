@@ -77,7 +77,7 @@ def read_files(items: Sequence[Any], *, owner_id: object) -> list[tuple[int, Att
 
 
 def _mark_superseded(
-    item: Mapping[str, Any],
+    item: Mapping[str, object],
     row: Message,
     branches: dict[str, tuple[UUID, int]],
     known_seqs: Collection[int],

@@ -63,7 +63,7 @@ def read_messages(
 
 
 def read_column_values(
-    model: type[Model], data: Mapping[str, Any], names: Collection[str], path: str
+    model: type[Model], data: Mapping[str, object], names: Collection[str], path: str
 ) -> dict[str, Any]:
     """Return the values that `data` has for these columns, validated. Raises InvalidImport."""
     values = {}
@@ -79,7 +79,7 @@ def read_column_values(
     return values
 
 
-def read_section(export_data: Mapping[str, Any], name: str, kind: type[SectionT]) -> SectionT:
+def read_section(export_data: Mapping[str, object], name: str, kind: type[SectionT]) -> SectionT:
     """Return a list or an object of an export; an empty one if missing. Raises InvalidImport."""
     section = export_data.get(name, kind())
     if not isinstance(section, kind):

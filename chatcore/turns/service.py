@@ -88,7 +88,7 @@ def start_turn(
     *,
     content: str,
     attachments: Sequence[UUID] | None = None,
-    tools: Sequence[Mapping[str, Any]] = (),
+    tools: Sequence[Mapping[str, object]] = (),
     replaces: Message | None = None,
     idempotency_key: str | None = None,
     payload_hash: str = "",
@@ -146,7 +146,7 @@ def regenerate_answer(
     message: Message,
     *,
     model: AiModel | None = None,
-    tools: Sequence[Mapping[str, Any]] | None = None,
+    tools: Sequence[Mapping[str, object]] | None = None,
     idempotency_key: str | None = None,
     payload_hash: str = "",
 ) -> Turn:
@@ -187,7 +187,9 @@ def regenerate_answer(
 
 
 @_after_dead_turn
-def continue_from_tool_result(result: Message, *, tools: Sequence[Mapping[str, Any]] = ()) -> Turn:
+def continue_from_tool_result(
+    result: Message, *, tools: Sequence[Mapping[str, object]] = ()
+) -> Turn:
     """Continue a conversation behind a tool result that no turn waits for, as after an import.
 
     Everything after the result is superseded. Raises what `start_turn` raises, and

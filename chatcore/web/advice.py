@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 _QUOTA = re.compile(r"insufficient.?quota|quota|billing|credit|payment", re.IGNORECASE)
 _CONTENT = re.compile(r"content.?(policy|filter|management)|safety|moderation|flagged", re.I)
@@ -16,7 +15,7 @@ _KINDS = {
 }
 
 
-def choose_advice(error: Mapping[str, Any] | None) -> str:
+def choose_advice(error: Mapping[str, object] | None) -> str:
     """Return the kind of advice that fits a turn's error; "again" where nothing else is known."""
     error = error or {}
     kind, detail = str(error.get("type", "")), str(error.get("detail", ""))

@@ -1,7 +1,6 @@
 """Pages that show a whole chat, to be printed or read by others, sent while they are read."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
@@ -27,7 +26,7 @@ GAP = "<!-- messages -->"
 def stream_page(
     request: HttpRequest,
     template: str,
-    context: Mapping[str, Any],
+    context: Mapping[str, object],
     parts: Iterable[list[TranscriptEntry]],
     headers: Mapping[str, str],
 ) -> HttpResponseBase:

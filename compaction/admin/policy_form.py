@@ -39,7 +39,9 @@ def list_field_names(group: KnobGroup) -> list[str]:
     return [name_field(group, knob) for knob in list_knobs(type(group))]
 
 
-def read_overrides(values: Mapping[str, Any], base: str) -> tuple[dict[str, Any], dict[str, str]]:
+def read_overrides(
+    values: Mapping[str, object], base: str
+) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the knobs that were filled in, as a policy has them, and what is wrong by field.
 
     An empty field leaves a knob to the base.

@@ -58,10 +58,10 @@ def check_context_budget(
     max_input: int | None = None,
     output_reserve: int | None = None,
     system_prompt: str = "",
-    conversation_messages: Sequence[Mapping[str, Any]] = (),
+    conversation_messages: Sequence[Mapping[str, object]] = (),
     current_prompt: str = "",
-    tool_definitions: Iterable[Any] = (),
-    file_attachments: Iterable[Mapping[str, Any]] = (),
+    tool_definitions: Iterable[object] = (),
+    file_attachments: Iterable[Mapping[str, object]] = (),
     compaction_threshold: float | None = None,
 ) -> BudgetCheck:
     """Measure the parts of a request against a context window.
@@ -134,7 +134,7 @@ def estimate_tokens(
 
 
 def estimate_messages_tokens(
-    messages: Iterable[Mapping[str, Any]], provider: str = "", *, policy: Policy = NEUROLINK
+    messages: Iterable[Mapping[str, object]], provider: str = "", *, policy: Policy = NEUROLINK
 ) -> int:
     """Return the tokens of messages, with the framing of each and of the whole conversation."""
     token_counter = build_counter(policy, provider)

@@ -67,7 +67,7 @@ class Policy:
             raise PolicyError("memory.fold", f"must not be above memory.entries ({maximum})")
 
     @classmethod
-    def parse(cls, overrides: Mapping[str, Any], base: "Policy") -> "Policy":
+    def parse(cls, overrides: Mapping[str, object], base: "Policy") -> "Policy":
         """Return `base` with overrides as JSON has them: `{"trigger": {"threshold": 0.8}}`.
 
         Raises PolicyError, which names the knob that is unknown or has a wrong value.

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Mapping
 from decimal import Decimal
 from functools import cache, lru_cache
-from typing import Any
 
 from django.apps import apps
 from django.conf import settings
@@ -142,7 +141,7 @@ def list_policies() -> dict[str, Policy]:
     return policies_by_name
 
 
-def parse_policy_snapshot(snapshot: Mapping[str, Any]) -> Policy:
+def parse_policy_snapshot(snapshot: Mapping[str, object]) -> Policy:
     """Return the policy as it was when a run was requested. Raises PolicyError."""
     return _parse_snapshot_text(json.dumps(snapshot))
 

@@ -84,7 +84,7 @@ def _check_policy_rows() -> list[CheckMessage]:
     return warnings
 
 
-def _check_types(values: Mapping[str, Any]) -> list[CheckMessage]:
+def _check_types(values: Mapping[str, object]) -> list[CheckMessage]:
     sentences = []
     if not isinstance(values.get("AUTOMATIC", True), bool):
         sentences.append('COMPACTION["AUTOMATIC"] must be True or False.')
@@ -114,7 +114,7 @@ def _is_period(days: object) -> bool:
     return isinstance(days, int) and not isinstance(days, bool) and days >= 0
 
 
-def _check_names(values: Mapping[str, Any]) -> list[CheckMessage]:
+def _check_names(values: Mapping[str, object]) -> list[CheckMessage]:
     return [
         Warning(
             f'COMPACTION["{name}"] is no setting of compaction.',

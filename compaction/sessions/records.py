@@ -133,7 +133,7 @@ def note_act(act: str, session_id: UUID, *, detail: str = "") -> None:
     audit.record(act, object_type="chatcore.session", object_id=session_id, detail=detail)
 
 
-def _name_actor(actor_id: int | None, users: Mapping[Any, object]) -> str:
+def _name_actor(actor_id: int | None, users: Mapping[object, object]) -> str:
     if actor_id is None:
         return ""
     user = users.get(actor_id)

@@ -326,7 +326,9 @@ def _build_request(session_id: UUID, model: AiModel, prompt: Prompt) -> Request:
     )
 
 
-def _build_params(model: AiModel, prompt: Prompt, talk_params: Mapping[str, Any]) -> dict[str, Any]:
+def _build_params(
+    model: AiModel, prompt: Prompt, talk_params: Mapping[str, object]
+) -> dict[str, Any]:
     """Return little effort for a model that takes a word for it, else a temperature it may have.
 
     What follows a talk leaves the talk's effort where requests mark what is cached: it is part of

@@ -143,7 +143,7 @@ def _iterate_sentences(value: object, max_chars: int) -> Iterator[str]:
             yield sentence[:max_chars]
 
 
-def _find_first(value: Mapping[str, Any], names: Iterable[str], default: object) -> Any:
+def _find_first(value: Mapping[str, object], names: Iterable[str], default: object) -> Any:
     return next((value[name] for name in names if name in value), default)
 
 

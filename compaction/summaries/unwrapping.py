@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from compaction.summaries.prompt import TAG_NAMES
 
@@ -70,7 +69,7 @@ def _unwrap_json(text: str) -> str:
     return text if content is None else content
 
 
-def _format_sections(value: Mapping[str, Any]) -> str | None:
+def _format_sections(value: Mapping[str, object]) -> str | None:
     """Return an object whose keys are headings as text; None if a value of it has no text."""
     sections: list[str] = []
     for name, content in value.items():

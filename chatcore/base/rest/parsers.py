@@ -70,7 +70,7 @@ class JsonBodyParser(BaseParser):
         self,
         stream: IO[Any],
         media_type: str | None = None,
-        parser_context: Mapping[str, Any] | None = None,
+        parser_context: Mapping[str, object] | None = None,
     ) -> Any:
         """Return the JSON value of the body.
 

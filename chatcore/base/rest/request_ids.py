@@ -3,7 +3,6 @@
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
@@ -34,7 +33,7 @@ class RequestIds:
         return response
 
     def process_view(
-        self, request: HttpRequest, view: object, args: object, view_kwargs: Mapping[str, Any]
+        self, request: HttpRequest, view: object, args: object, view_kwargs: Mapping[str, object]
     ) -> None:
         """Bind the ids of the conversation, and of the user of a browser's session."""
         session_id = view_kwargs.get("session_id")

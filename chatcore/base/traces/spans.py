@@ -54,7 +54,7 @@ def have_contents() -> bool:
 @contextlib.contextmanager
 def open_span(
     name: str,
-    attributes: Mapping[str, Any],
+    attributes: Mapping[str, object],
     *,
     kind: str = "internal",
     headers: Mapping[str, str] | None = None,
@@ -82,7 +82,7 @@ def open_span(
 
 def begin_span(
     name: str,
-    attributes: Mapping[str, Any],
+    attributes: Mapping[str, object],
     *,
     kind: str = "internal",
     headers: Mapping[str, str] | None = None,

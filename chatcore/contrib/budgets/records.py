@@ -135,7 +135,7 @@ def _to_units(cost: Decimal) -> int:
     return int(cost / COST_UNIT)
 
 
-def _add_to_sum(keys: Sequence[Any], values: Mapping[str, int]) -> None:
+def _add_to_sum(keys: Sequence[object], values: Mapping[str, int]) -> None:
     """Add the values to the row with these keys, in the order of _KEYS; create it if need be.
 
     By hand, because one statement does it under any number of writers, and the ORM needs two.

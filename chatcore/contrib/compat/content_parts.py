@@ -122,7 +122,7 @@ def parse_image_data(value: object, path: str, number: int) -> Attachment:
     return attachment
 
 
-def parse_file(file: Mapping[str, Any], path: str) -> Attachment:
+def parse_file(file: Mapping[str, object], path: str) -> Attachment:
     """Return the unsaved file that a client sent as `file_data`, under its name."""
     for name in ("file_id", "file_url"):
         if file.get(name):

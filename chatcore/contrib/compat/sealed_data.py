@@ -14,7 +14,7 @@ from models_registry import keys
 SEAL_NAME = "chatcore"
 
 
-def seal(provider_data: Mapping[str, Any], *, reasoning: str = "") -> str:
+def seal(provider_data: Mapping[str, object], *, reasoning: str = "") -> str:
     """Return the data in a form that only this server can read."""
     return keys.encrypt(json.dumps({"reasoning": reasoning, "provider_data": provider_data}))
 

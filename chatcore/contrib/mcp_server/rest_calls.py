@@ -23,8 +23,8 @@ def call_rest(
     method: str,
     path: str,
     *,
-    query: Mapping[str, Any] | None = None,
-    body: Mapping[str, Any] | None = None,
+    query: Mapping[str, object] | None = None,
+    body: Mapping[str, object] | None = None,
 ) -> Any:
     """Return the JSON of the answer to a request. Raises RestRefusal.
 

@@ -133,5 +133,5 @@ def _build_page(name: str, page: Mapping[str, Any], fields: tuple[str, ...]) -> 
     return {name: rows, "next_cursor": find_cursor(page)}
 
 
-def _pick(row: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
+def _pick(row: Mapping[str, object], fields: tuple[str, ...]) -> dict[str, Any]:
     return {name: row[name] for name in fields if row[name] not in (None, "")}

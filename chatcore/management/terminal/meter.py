@@ -33,7 +33,7 @@ def format_usage(usage: Mapping[str, Any]) -> str:
     return f"{format_tokens(used_tokens)} / {format_tokens(window)} · {percent}"
 
 
-def choose_color(usage: Mapping[str, Any]) -> str:
+def choose_color(usage: Mapping[str, object]) -> str:
     """Return the color of the usage's level; `dim` without a level."""
     return COLORS.get(str(usage.get("level")), "dim")
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from compaction.core.stages.base import ContextDraft, PassContext, apply_edits, count_savings
 from compaction.core.tool_pairs import find_pairs
@@ -174,7 +173,7 @@ def _merge_texts(texts_by_file: Iterable[Mapping[int, str]]) -> dict[int, str]:
     return {seq: text for texts in texts_by_file for seq, text in texts.items()}
 
 
-def _find_path_argument(values: Mapping[str, Any]) -> str | None:
+def _find_path_argument(values: Mapping[str, object]) -> str | None:
     for name in _PATH_ARGUMENTS:
         value = values.get(name)
         if isinstance(value, str) and value.strip():

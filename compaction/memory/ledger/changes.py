@@ -5,7 +5,7 @@ alone.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from django.db import transaction
@@ -27,7 +27,7 @@ class NoSuchLine(Exception):
     """The session has no such line."""
 
 
-def add_line(session_id: UUID, fields: Mapping[str, Any]) -> LedgerLine:
+def add_line(session_id: UUID, fields: Mapping[str, object]) -> LedgerLine:
     """Store a line that a person wrote, and return it. Raises LedgerFull and NoSuchSession."""
 
     def insert_line() -> LedgerLine:
@@ -43,7 +43,7 @@ def add_line(session_id: UUID, fields: Mapping[str, Any]) -> LedgerLine:
 def change_line(
     session_id: UUID,
     line_id: int,
-    fields: Mapping[str, Any],
+    fields: Mapping[str, object],
     *,
     check: Callable[[LedgerLine], None] = lambda line: None,
 ) -> LedgerLine:

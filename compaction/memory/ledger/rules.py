@@ -31,7 +31,7 @@ class TooManyRules(Exception):
     """The user has as many rules as anyone may have."""
 
 
-def add_rule(owner: Any, fields: Mapping[str, Any]) -> StandingRule:
+def add_rule(owner: Any, fields: Mapping[str, object]) -> StandingRule:
     """Store a rule that a person wrote, and return it. Raises TooManyRules."""
     with transaction.atomic():
         lock_person(owner.pk)

@@ -33,7 +33,7 @@ class LedgerSection(SessionSection):
         )
         return list(touched_rows.order_by("id").values(*_COLUMNS))
 
-    def import_items(self, session: Session, items: Sequence[Any]) -> None:
+    def import_items(self, session: Session, items: Sequence[object]) -> None:
         if len(items) > store.MAX_LINES:
             raise ValidationError({"": f"There are more than {store.MAX_LINES} lines."})
         rows = [_parse_line(line, f"[{index}]") for index, line in enumerate(items)]

@@ -36,7 +36,7 @@ class SegmentSection(SessionSection):
         segments = [rows[segment_id] for segment_id in composition.leaf_ids]
         return [{name: getattr(segment, name) for name in _COLUMNS} for segment in segments]
 
-    def import_items(self, session: Session, items: Sequence[Any]) -> None:
+    def import_items(self, session: Session, items: Sequence[object]) -> None:
         if len(items) > MAX_SEGMENTS:
             raise ValidationError({"": f"There are more than {MAX_SEGMENTS} segments."})
         rows = [_parse_segment(segment, f"[{index}]") for index, segment in enumerate(items)]
@@ -62,7 +62,7 @@ def _find_composition(session_id: UUID) -> LeafComposition | None:
     return LeafComposition.objects.filter(session=session_id, fingerprint=fingerprint).first()
 
 
-def _parse_segment(segment: Any, path: str) -> SummaryLeaf:
+def _parse_segment(segment: object, path: str) -> SummaryLeaf:
     if not isinstance(segment, Mapping):
         raise ValidationError({path: "It must be an object."})
     values: dict[str, Any] = {name: segment.get(name) for name in _COLUMNS}

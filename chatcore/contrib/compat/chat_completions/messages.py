@@ -64,7 +64,7 @@ def normalize_arguments(arguments: str) -> str:
         return arguments
 
 
-def _parse_message(message: Mapping[str, Any], path: str, model: AiModel) -> ClientMessage:
+def _parse_message(message: Mapping[str, object], path: str, model: AiModel) -> ClientMessage:
     role = message.get("role")
     if role not in ("user", "assistant", "tool"):
         raise InvalidFieldError(f"{path}.role", "One of system, developer, user, assistant, tool.")
@@ -114,13 +114,13 @@ def _parse_content(value: object, message_path: str) -> Content:
     return parse_content(value, f"{message_path}.content", file_readers)
 
 
-def _parse_image(part: Mapping[str, Any], path: str, number: int) -> Attachment:
+def _parse_image(part: Mapping[str, object], path: str, number: int) -> Attachment:
     value = part.get("image_url")
     url = value.get("url") if isinstance(value, Mapping) else value
     return parse_image(url, f"{path}.image_url.url", number)
 
 
-def _parse_file(part: Mapping[str, Any], path: str, number: int) -> Attachment:
+def _parse_file(part: Mapping[str, object], path: str, number: int) -> Attachment:
     file_path = f"{path}.file"
     return parse_file(require_object(part.get("file"), file_path), file_path)
 

@@ -144,7 +144,7 @@ def get_usable_model(user: Any, name: str | None) -> AiModel:
 
 
 def refuse_unknown_fields(
-    body: Mapping[str, Any], known_names: AbstractSet[str], model: AiModel, detail: str
+    body: Mapping[str, object], known_names: AbstractSet[str], model: AiModel, detail: str
 ) -> None:
     """Raise the 400 problem for the first field that would change the answer and is not carried."""
     for name in sorted(body.keys() - known_names - list_extra_names(model.provider)):
@@ -167,7 +167,7 @@ def _list_ignored_fields(body: Mapping[str, Any], model: AiModel) -> list[str]:
     )
 
 
-def parse_session_name(body: Mapping[str, Any], headers: Mapping[str, str]) -> str:
+def parse_session_name(body: Mapping[str, object], headers: Mapping[str, str]) -> str:
     """Return the session's name from the header, or else from the metadata; empty if none."""
     source = SESSION_HEADER
     name: Any = headers.get(SESSION_HEADER)
@@ -191,7 +191,7 @@ def parse_on_divergence(headers: Mapping[str, str]) -> OnDivergence:
         raise InvalidFieldError(DIVERGENCE_HEADER, "One of edit, append, refuse.") from None
 
 
-def _parse_params(body: Mapping[str, Any], model: AiModel, *, has_tools: bool) -> dict[str, Any]:
+def _parse_params(body: Mapping[str, object], model: AiModel, *, has_tools: bool) -> dict[str, Any]:
     """Return the parameters for the provider, checked like those of a session."""
     values = dict(body)
     # OpenAI's newer name for the same limit.
@@ -207,5 +207,5 @@ def _parse_params(body: Mapping[str, Any], model: AiModel, *, has_tools: bool) -
         raise InvalidFieldError(error.name, error.detail) from None
 
 
-def _select_params(body: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+def _select_params(body: Mapping[str, object], names: Collection[str]) -> dict[str, Any]:
     return ParamsField().to_internal_value({name: body[name] for name in names if name in body})

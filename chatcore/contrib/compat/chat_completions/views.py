@@ -47,7 +47,7 @@ class CompatibleAPIView(APIView):
         """Return the handler of this API in place of the REST API's."""
         return partial(errors.handle_exception, format_error=self.format_error)
 
-    def format_error(self, problem: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    def format_error(self, problem: Mapping[str, object]) -> tuple[int, dict[str, Any]]:
         """Return the status and the body for the body of a problem."""
         return errors.format_error(problem)
 
@@ -64,7 +64,7 @@ class ChatCompletionsView(CompatibleAPIView):
 class ModelsView(CompatibleAPIView):
     """A view for the clients of both APIs, each of which gets errors in its own form."""
 
-    def format_error(self, problem: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    def format_error(self, problem: Mapping[str, object]) -> tuple[int, dict[str, Any]]:
         """Return the status and the body in the form of the client that sends the request."""
         if VERSION_HEADER in self.request.headers:
             return anthropic_errors.format_error(problem)

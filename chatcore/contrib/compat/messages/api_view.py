@@ -15,7 +15,7 @@ from chatcore.contrib.compat.messages import errors
 class MessagesAPIView(CompatibleAPIView):
     """A view with errors and headers in Anthropic's form."""
 
-    def format_error(self, problem: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    def format_error(self, problem: Mapping[str, object]) -> tuple[int, dict[str, Any]]:
         """Return the status and the body for the body of a problem."""
         return errors.format_error(problem)
 

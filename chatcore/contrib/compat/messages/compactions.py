@@ -34,7 +34,7 @@ SPEAKERS = {"user": "User", "assistant": "Assistant", "tool": "Result of a tool"
 GO_ON = "Go on."
 
 
-def check_block(user: Any, path: str, block: Mapping[str, Any]) -> str:
+def check_block(user: Any, path: str, block: Mapping[str, object]) -> str:
     """Return what a block says. Raises the 400 problem if its signature is not right."""
     content = parse_required_text(block.get("content"), f"{path}.content")
     signature = block.get("signature")

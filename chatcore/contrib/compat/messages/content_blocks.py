@@ -78,7 +78,7 @@ def parse_blocks(content: object, path: str, accepted_types: Sequence[str]) -> B
     return blocks
 
 
-def parse_cache_control(block: Mapping[str, Any], path: str) -> dict[str, Any] | None:
+def parse_cache_control(block: Mapping[str, object], path: str) -> dict[str, Any] | None:
     """Return the mark of a block that its provider is to cache up to here; None if it has none."""
     value = block.get("cache_control")
     if value is None:
@@ -86,7 +86,7 @@ def parse_cache_control(block: Mapping[str, Any], path: str) -> dict[str, Any] |
     return CacheControl.parse(value, f"{path}.cache_control").model_dump(exclude_none=True)
 
 
-def _add_block(blocks: Blocks, type: str, block: Mapping[str, Any], path: str) -> None:
+def _add_block(blocks: Blocks, type: str, block: Mapping[str, object], path: str) -> None:
     if type == "tool_result":
         blocks.results.append((path, block))
         return
@@ -114,14 +114,14 @@ def _add_block(blocks: Blocks, type: str, block: Mapping[str, Any], path: str) -
         blocks.order.append(THOUGHT)
 
 
-def _parse_image(block: Mapping[str, Any], path: str, number: int) -> Attachment:
+def _parse_image(block: Mapping[str, object], path: str, number: int) -> Attachment:
     source, source_path = _get_source(block, path)
     if source.get("type") != "base64":
         raise InvalidFieldError(f"{source_path}.type", _refuse_source(source))
     return parse_image_data(source.get("data"), f"{source_path}.data", number)
 
 
-def _add_document(blocks: Blocks, block: Mapping[str, Any], path: str) -> None:
+def _add_document(blocks: Blocks, block: Mapping[str, object], path: str) -> None:
     """Add a document as a file, and what the client says of it as a text."""
     source, source_path = _get_source(block, path)
     title = block.get("title")
@@ -146,23 +146,23 @@ def _add_document(blocks: Blocks, block: Mapping[str, Any], path: str) -> None:
         raise InvalidFieldError(f"{source_path}.type", _refuse_source(source))
 
 
-def _get_source(block: Mapping[str, Any], path: str) -> tuple[Mapping[str, Any], str]:
+def _get_source(block: Mapping[str, object], path: str) -> tuple[Mapping[str, Any], str]:
     source_path = f"{path}.source"
     return require_object(block.get("source"), source_path), source_path
 
 
-def _refuse_source(source: Mapping[str, Any]) -> str:
+def _refuse_source(source: Mapping[str, object]) -> str:
     return NOT_STORED if source.get("type") == "file" else NOT_FETCHED
 
 
-def _parse_search_result(block: Mapping[str, Any], path: str) -> str:
+def _parse_search_result(block: Mapping[str, object], path: str) -> str:
     title = parse_text(block.get("title"), f"{path}.title")
     source = parse_text(block.get("source"), f"{path}.source")
     content = parse_blocks(block.get("content"), f"{path}.content", ("text",))
     return f"{title} ({source})\n{content.text}"
 
 
-def _parse_call(block: Mapping[str, Any], path: str) -> ToolCall:
+def _parse_call(block: Mapping[str, object], path: str) -> ToolCall:
     arguments = require_object(block.get("input"), f"{path}.input")
     return ToolCall(
         id=parse_required_text(block.get("id"), f"{path}.id"),

@@ -39,7 +39,7 @@ class Input:
     compaction: tuple[str, Mapping[str, Any]] | None = None
 
 
-def parse_input(body: Mapping[str, Any], model: AiModel) -> Input:
+def parse_input(body: Mapping[str, object], model: AiModel) -> Input:
     """Return the system texts and the messages; empty messages are left out.
 
     Raises the 400 problem that names the field, and TooLargeProblem.
@@ -74,7 +74,7 @@ def _add_system(parsed_input: Input, value: object, path: str) -> None:
 
 
 def _parse_message(
-    message: Mapping[str, Any], path: str, model: AiModel, parsed_input: Input
+    message: Mapping[str, object], path: str, model: AiModel, parsed_input: Input
 ) -> Iterator[ClientMessage]:
     """Yield the message: results of tools, if it has some, are messages of their own."""
     role = message.get("role")
@@ -112,7 +112,7 @@ def _take_compaction(parsed_input: Input, blocks: Blocks) -> None:
         parsed_input.messages.clear()
 
 
-def _parse_result(block: Mapping[str, Any], path: str) -> ClientMessage:
+def _parse_result(block: Mapping[str, object], path: str) -> ClientMessage:
     """Return the result of a tool; one of any length is accepted, and cut when it is stored."""
     content = block.get("content")
     blocks = parse_blocks("" if content is None else content, f"{path}.content", RESULT_TYPES)

@@ -43,7 +43,7 @@ class OutputConfig(Body):
 
 
 def build_params(
-    body: Mapping[str, Any], model: AiModel, choice: ToolChoice | None
+    body: Mapping[str, object], model: AiModel, choice: ToolChoice | None
 ) -> dict[str, Any]:
     """Return the parameters for the provider. Raises the 400 problem that names the field."""
     values = {name: body[name] for name in OWN_NAMES if body.get(name) is not None}
@@ -63,7 +63,7 @@ def build_params(
     return extra_params | _translate_to_openai(params)
 
 
-def list_untranslated(body: Mapping[str, Any], model: AiModel) -> list[str]:
+def list_untranslated(body: Mapping[str, object], model: AiModel) -> list[str]:
     """Return the parameters of which nothing comes with a model of this protocol."""
     if get_capabilities(model.provider.protocol).has_messages_params:
         return []

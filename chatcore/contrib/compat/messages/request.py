@@ -148,7 +148,7 @@ def parse_message_request(user: Any, values: Any, headers: Mapping[str, str]) ->
 
 
 def _list_ignored_fields(
-    body: Mapping[str, Any], headers: Mapping[str, str], model: AiModel
+    body: Mapping[str, object], headers: Mapping[str, str], model: AiModel
 ) -> list[str]:
     names = {name for name in HARMLESS_FIELDS if body.get(name) is not None}
     if headers.get(BETA_HEADER):
@@ -156,7 +156,7 @@ def _list_ignored_fields(
     return sorted(names | set(list_untranslated(body, model)))
 
 
-def _parse_session_name(body: Mapping[str, Any], headers: Mapping[str, str]) -> str:
+def _parse_session_name(body: Mapping[str, object], headers: Mapping[str, str]) -> str:
     """Return the session's name from the header or the metadata; empty if none.
 
     A client whose types know no other metadata names it in `user_id`, behind `session:`.

@@ -10,6 +10,6 @@ from chatcore.contrib.compat.responses import errors
 class ResponsesAPIView(CompatibleAPIView):
     """A view with errors in the form of this API."""
 
-    def format_error(self, problem: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+    def format_error(self, problem: Mapping[str, object]) -> tuple[int, dict[str, Any]]:
         """Return the status and the body for the body of a problem."""
         return errors.format_error(problem)

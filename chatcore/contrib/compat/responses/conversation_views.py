@@ -124,7 +124,7 @@ def _get_body(request: Request) -> Mapping[str, Any]:
     return body
 
 
-def _parse_items(request: Request, body: Mapping[str, Any]) -> ResponseInput:
+def _parse_items(request: Request, body: Mapping[str, object]) -> ResponseInput:
     items = body.get("items")
     if not isinstance(items, list) or not 1 <= len(items) <= MAX_NEW_ITEMS:
         raise InvalidFieldError("items", f"A list of 1 to {MAX_NEW_ITEMS} items.")
@@ -150,5 +150,5 @@ def _format_conversation(session: Session) -> dict[str, Any]:
     }
 
 
-def _respond(session: Session, body: Mapping[str, Any]) -> Response:
+def _respond(session: Session, body: Mapping[str, object]) -> Response:
     return Response(body, headers={"X-Session-Id": str(session.pk)})

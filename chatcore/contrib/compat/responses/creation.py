@@ -57,7 +57,7 @@ def count_tokens(user: Any, request: ResponseRequest) -> int:
     return stored_tokens + file_tokens + estimate_tokens(chars)
 
 
-def _find_default_model(user: Any, body: Any) -> AiModel | None:
+def _find_default_model(user: Any, body: object) -> AiModel | None:
     """Return the model of a body that names none: that of what it continues, or the default."""
     if not isinstance(body, Mapping) or body.get("model") is not None:
         return None

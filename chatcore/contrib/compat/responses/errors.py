@@ -6,7 +6,7 @@ from typing import Any
 from chatcore.contrib.compat.chat_completions import errors as openai_errors
 
 
-def format_error(problem: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+def format_error(problem: Mapping[str, object]) -> tuple[int, dict[str, Any]]:
     """Return the status and the body in OpenAI's form, given the body of a problem."""
     status, body = openai_errors.format_error(problem)
     if body["error"]["param"] == "messages":

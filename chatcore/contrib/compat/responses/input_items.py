@@ -87,7 +87,7 @@ class _InputParser:
         self._reasoning: dict[str, Any] = {}  # of the answer that follows
         self._request_ids: set[str] = set()  # of the approvals that were asked for
 
-    def add_item(self, item: Mapping[str, Any], path: str) -> None:
+    def add_item(self, item: Mapping[str, object], path: str) -> None:
         """Add one item, after those before it."""
         type = item.get("type") or ("message" if "role" in item else "item_reference")
         match type:
@@ -112,7 +112,7 @@ class _InputParser:
                 detail = f"Items of the type {type!r} are not supported."
                 raise InvalidFieldError(f"{path}.type", detail)
 
-    def _add_message(self, item: Mapping[str, Any], path: str) -> None:
+    def _add_message(self, item: Mapping[str, object], path: str) -> None:
         role = item.get("role")
         content = _parse_content(item.get("content"), f"{path}.content")
         limit_text(content.text, f"{path}.content")
@@ -155,7 +155,7 @@ class _InputParser:
         else:
             self.result.messages[-1] = replace(last_message, provider_data=provider_data)
 
-    def _add_call(self, item: Mapping[str, Any], path: str) -> None:
+    def _add_call(self, item: Mapping[str, object], path: str) -> None:
         arguments = item.get("arguments")
         if not isinstance(arguments, str):
             raise InvalidFieldError(f"{path}.arguments", "The arguments as JSON text.")
@@ -175,7 +175,7 @@ class _InputParser:
         else:
             self.result.messages[-1] = replace(last_message, calls=(*last_message.calls, call))
 
-    def _add_output(self, item: Mapping[str, Any], path: str) -> None:
+    def _add_output(self, item: Mapping[str, object], path: str) -> None:
         call_id = parse_required_text(item.get("call_id"), f"{path}.call_id")
         # One of any length is accepted, and cut when it is stored.
         content = _parse_content(item.get("output"), f"{path}.output")
@@ -183,7 +183,7 @@ class _InputParser:
             ClientMessage(role="tool", content=content.text, call_id=call_id, files=content.files)
         )
 
-    def _add_server_item(self, type: str, item: Mapping[str, Any], path: str) -> None:
+    def _add_server_item(self, type: str, item: Mapping[str, object], path: str) -> None:
         """Add an item of an MCP server. A list of tools says nothing: the server is asked again."""
         match type:
             case "mcp_call":
@@ -193,7 +193,7 @@ class _InputParser:
             case "mcp_approval_response":
                 self._add_approval(item, path)
 
-    def _add_server_call(self, item: Mapping[str, Any], path: str) -> None:
+    def _add_server_call(self, item: Mapping[str, object], path: str) -> None:
         """Add a call that ran here, and its result."""
         request_id = item.get("approval_request_id")
         if request_id in self._request_ids:
@@ -218,12 +218,12 @@ class _InputParser:
         self.result.server_call_ids.add(call.id)
         self._append_call(call)
 
-    def _add_approval_request(self, item: Mapping[str, Any], path: str) -> None:
+    def _add_approval_request(self, item: Mapping[str, object], path: str) -> None:
         request_id = parse_required_text(item.get("id"), f"{path}.id")
         self._request_ids.add(request_id)
         self._append_server_call(_parse_server_call(item, path, request_id))
 
-    def _add_approval(self, item: Mapping[str, Any], path: str) -> None:
+    def _add_approval(self, item: Mapping[str, object], path: str) -> None:
         is_allowed = item.get("approve")
         if not isinstance(is_allowed, bool):
             raise InvalidFieldError(f"{path}.approve", "Either true or false.")
@@ -237,7 +237,7 @@ class _InputParser:
             )
         )
 
-    def _add_compaction(self, item: Mapping[str, Any], path: str) -> None:
+    def _add_compaction(self, item: Mapping[str, object], path: str) -> None:
         content_path = f"{path}.encrypted_content"
         self.result.compaction = parse_required_text(item.get("encrypted_content"), content_path)
         # What stands before it is in it.
@@ -254,7 +254,7 @@ class _InputParser:
         return reasoning
 
 
-def _parse_server_call(item: Mapping[str, Any], path: str, call_id: str) -> ToolCall:
+def _parse_server_call(item: Mapping[str, object], path: str, call_id: str) -> ToolCall:
     """Return the call of a tool of an MCP server, under the name that the model knows."""
     label = parse_required_text(item.get("server_label"), f"{path}.server_label")
     name = parse_required_text(item.get("name"), f"{path}.name")
@@ -269,11 +269,11 @@ def _parse_content(value: object, path: str) -> Content:
     return parse_content(value, path, {"input_image": _parse_image, "input_file": _parse_file})
 
 
-def _parse_image(part: Mapping[str, Any], path: str, number: int) -> Attachment:
+def _parse_image(part: Mapping[str, object], path: str, number: int) -> Attachment:
     if part.get("file_id"):
         raise InvalidFieldError(f"{path}.file_id", "Files are not kept here: send the image.")
     return parse_image(part.get("image_url"), f"{path}.image_url", number)
 
 
-def _parse_file(part: Mapping[str, Any], path: str, number: int) -> Attachment:
+def _parse_file(part: Mapping[str, object], path: str, number: int) -> Attachment:
     return parse_file(part, path)

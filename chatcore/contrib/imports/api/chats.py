@@ -43,7 +43,7 @@ class ExportParser(BaseParser):
         self,
         stream: IO[Any],
         media_type: str | None = None,
-        parser_context: Mapping[str, Any] | None = None,
+        parser_context: Mapping[str, object] | None = None,
     ) -> Any:
         """Return the bytes of the body. Raises TooLargeProblem."""
         with hold_large_body(name_sender((parser_context or {})["request"])):

@@ -33,7 +33,7 @@ class PieceParser(BaseParser):
         self,
         stream: IO[Any],
         media_type: str | None = None,
-        parser_context: Mapping[str, Any] | None = None,
+        parser_context: Mapping[str, object] | None = None,
     ) -> Any:
         """Return the bytes of the body. Raises TooLargeProblem."""
         content = stream.read(limits.BODY_BYTES + 1)

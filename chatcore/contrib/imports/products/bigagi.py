@@ -54,7 +54,7 @@ class _AllChats(Reader):
     path = ("conversations",)
 
 
-def _build_message(item: Mapping[str, Any]) -> ChatMessage:
+def _build_message(item: Mapping[str, object]) -> ChatMessage:
     role = to_text(item.get("role"))
     built = ChatMessage(
         role=role if role in ("user", "system") else "assistant",
@@ -72,7 +72,7 @@ def _build_message(item: Mapping[str, Any]) -> ChatMessage:
     return built
 
 
-def _add_fragment(built: ChatMessage, fragment: Mapping[str, Any], links: list[str]) -> None:
+def _add_fragment(built: ChatMessage, fragment: Mapping[str, object], links: list[str]) -> None:
     part = to_dict(fragment.get("part"))
     kind = part.get("pt")
     name = to_text(fragment.get("title"))
@@ -97,7 +97,7 @@ def _add_fragment(built: ChatMessage, fragment: Mapping[str, Any], links: list[s
         ]
 
 
-def _add_call(built: ChatMessage, part: Mapping[str, Any]) -> None:
+def _add_call(built: ChatMessage, part: Mapping[str, object]) -> None:
     call_id = to_text(part.get("id"))
     invocation = to_dict(part.get("invocation"))
     if invocation:

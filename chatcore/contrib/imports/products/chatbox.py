@@ -48,7 +48,7 @@ class ChatboxReader(Reader):
             yield from _read_session(session)
 
 
-def _read_session(session: Mapping[str, Any]) -> Iterator[Conversation]:
+def _read_session(session: Mapping[str, object]) -> Iterator[Conversation]:
     name = to_text(session.get("name"))
     session_id = to_text(session.get("id"))
     threads = to_items(session.get("threads"))
@@ -74,7 +74,7 @@ def _read_thread(
     chat_id: str,
     title: str,
     messages: list[dict[str, Any]],
-    forks: Mapping[str, Any],
+    forks: Mapping[str, object],
     *,
     is_pinned: bool = False,
 ) -> Conversation:
@@ -116,7 +116,7 @@ def _link(messages: list[dict[str, Any]], parent: str | None) -> list[Node]:
     return nodes
 
 
-def _build_message(item: Mapping[str, Any]) -> ChatMessage:
+def _build_message(item: Mapping[str, object]) -> ChatMessage:
     role = to_text(item.get("role"))
     built = ChatMessage(
         role=role if role in ("user", "system") else "assistant",

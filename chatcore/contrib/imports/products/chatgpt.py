@@ -169,7 +169,7 @@ class _SideFiles:
 class _ChatBuilder:
     """Turns the nodes of a chat into messages."""
 
-    def __init__(self, mapping: Mapping[str, Any], side_files: _SideFiles) -> None:
+    def __init__(self, mapping: Mapping[str, object], side_files: _SideFiles) -> None:
         self.mapping = {str(node_id): to_dict(node) for node_id, node in mapping.items()}
         self.side_files = side_files
         self.notes: list[str] = []
@@ -200,7 +200,9 @@ class _ChatBuilder:
             )
         return nodes
 
-    def _build(self, message: Mapping[str, Any], node: Mapping[str, Any]) -> ChatMessage | None:
+    def _build(
+        self, message: Mapping[str, object], node: Mapping[str, object]
+    ) -> ChatMessage | None:
         metadata = to_dict(message.get("metadata"))
         content = to_dict(message.get("content"))
         author = to_dict(message.get("author"))
@@ -235,7 +237,7 @@ class _ChatBuilder:
             is_interrupted=message.get("status") == "in_progress",
         )
 
-    def _guess_role(self, node: Mapping[str, Any]) -> str:
+    def _guess_role(self, node: Mapping[str, object]) -> str:
         """Return who wrote a message that does not say so: the other one of those before it."""
         self.notes.append("One message does not say who wrote it; it was guessed.")
         seen: set[str] = set()
@@ -250,7 +252,7 @@ class _ChatBuilder:
         return "user"
 
     def _read_content(
-        self, content: Mapping[str, Any], metadata: Mapping[str, Any]
+        self, content: Mapping[str, object], metadata: Mapping[str, object]
     ) -> tuple[str, list[ChatFile]]:
         names = {
             to_text(item.get("id")): to_text(item.get("name"))
@@ -294,7 +296,7 @@ class _ChatBuilder:
         return text, files
 
     def _find_picture(
-        self, pointer: str, part: Mapping[str, Any], names: dict[str, str]
+        self, pointer: str, part: Mapping[str, object], names: dict[str, str]
     ) -> ChatFile:
         name = names.pop(_find_stem(pointer), "")
         prompt = to_text(to_dict(to_dict(part.get("metadata")).get("dalle")).get("prompt"))
@@ -341,7 +343,7 @@ class _ChatBuilder:
         calls = [Call(name=name or "tool", arguments="", result=text)] if text else []
         return ChatMessage(role="assistant", calls=calls, files=files, created_at=created_at)
 
-    def _collect_sources(self, metadata: Mapping[str, Any]) -> None:
+    def _collect_sources(self, metadata: Mapping[str, object]) -> None:
         for reference in to_items(metadata.get("content_references")):
             if matched_text := to_text(reference.get("matched_text")):
                 self.references[matched_text] = reference
@@ -353,7 +355,7 @@ class _ChatBuilder:
                 if entry.get("url"):
                     self.sources[name] = link
 
-    def _link_sources(self, text: str, metadata: Mapping[str, Any]) -> str:
+    def _link_sources(self, text: str, metadata: Mapping[str, object]) -> str:
         """Return the words with links where marks of sources stood."""
         if "【" in text:
             text = _link_old_marks(text, to_items(metadata.get("citations")))
@@ -427,7 +429,7 @@ def _link_old_marks(text: str, citations: list[dict[str, Any]]) -> str:
     return _OLD_MARK.sub(lambda match: links.get(match.group(1), ""), text)
 
 
-def _list_links(reference: Mapping[str, Any]) -> list[str]:
+def _list_links(reference: Mapping[str, object]) -> list[str]:
     items = to_items(reference.get("items")) or to_items(reference.get("sources"))
     links = [
         build_link(to_text(item.get("title")), to_text(item.get("url")))
@@ -439,7 +441,7 @@ def _list_links(reference: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys(links))
 
 
-def _replace_words(words: str, update: Mapping[str, Any]) -> str:
+def _replace_words(words: str, update: Mapping[str, object]) -> str:
     """Return a document after one change, which is a pattern with what takes its place."""
     pattern, replacement = to_text(update.get("pattern")), to_text(update.get("replacement"))
     if pattern in (".*", "^.*$", "[\\s\\S]*"):  # the whole document

@@ -49,7 +49,7 @@ class CherryStudioReader(Reader):
                               prompt, blocks, source)  # fmt: skip
 
 
-def _read_named_topics(storage: Mapping[str, Any]) -> dict[Any, tuple[dict[str, Any], str]]:
+def _read_named_topics(storage: Mapping[str, object]) -> dict[Any, tuple[dict[str, Any], str]]:
     """Return what the assistants know of their topics: JSON in JSON in JSON."""
     stores = to_dict(parse_text(storage.get("persist:cherry-studio")))
     assistants = to_dict(parse_text(stores.get("assistants")))
@@ -62,7 +62,7 @@ def _read_named_topics(storage: Mapping[str, Any]) -> dict[Any, tuple[dict[str, 
 
 
 def _read_topic(
-    topic: Mapping[str, Any], prompt: str, blocks: Mapping[Any, Any], source: Source
+    topic: Mapping[str, object], prompt: str, blocks: Mapping[object, object], source: Source
 ) -> Conversation:
     nodes: list[Node] = []
     last_id: str | None = None
@@ -90,7 +90,7 @@ def _read_topic(
 
 
 def _build_message(
-    item: Mapping[str, Any], blocks: Mapping[Any, Any], source: Source
+    item: Mapping[str, object], blocks: Mapping[object, object], source: Source
 ) -> ChatMessage:
     role = _ROLES.get(to_text(item.get("role")), "assistant")
     model = to_text(item.get("modelId")) or to_text(to_dict(item.get("model")).get("id"))
@@ -110,7 +110,7 @@ def _build_message(
     return built
 
 
-def _add_block(built: ChatMessage, block: Mapping[str, Any], source: Source) -> None:
+def _add_block(built: ChatMessage, block: Mapping[str, object], source: Source) -> None:
     kind = block.get("type")
     content = to_text(block.get("content"))
     if kind == "thinking":
@@ -137,13 +137,13 @@ def _add_block(built: ChatMessage, block: Mapping[str, Any], source: Source) -> 
         built.text = join_words(built.text, content)
 
 
-def _find(file: Mapping[str, Any], source: Source) -> ChatFile:
+def _find(file: Mapping[str, object], source: Source) -> ChatFile:
     stored_name = to_text(file.get("id")) + to_text(file.get("ext"))
     member = source.export.find_by_path(f"Files/{stored_name}")
     return find_file(member, to_text(file.get("origin_name")) or to_text(file.get("name")))
 
 
-def _read_topic_file(value: Mapping[str, Any]) -> Conversation:
+def _read_topic_file(value: Mapping[str, object]) -> Conversation:
     nodes = []
     for index, item in enumerate(to_items(value.get("messages"))):
         role = _ROLES.get(to_text(item.get("role")), "assistant")

@@ -104,7 +104,7 @@ def _shorten(summary: str) -> str:
     return re.sub(r"[*#_`]", "", summary.strip().split("\n")[0])[:80]
 
 
-def _build_message(item: Mapping[str, Any], documents: Documents) -> ChatMessage:
+def _build_message(item: Mapping[str, object], documents: Documents) -> ChatMessage:
     built = ChatMessage(
         role=_ROLES.get(to_text(item.get("sender")), "assistant"),
         created_at=parse_time(item.get("created_at")),
@@ -130,7 +130,7 @@ def _build_message(item: Mapping[str, Any], documents: Documents) -> ChatMessage
     return built
 
 
-def _add_block(built: ChatMessage, block: Mapping[str, Any], documents: Documents) -> None:
+def _add_block(built: ChatMessage, block: Mapping[str, object], documents: Documents) -> None:
     kind = block.get("type")
     if kind == "text":
         text = _link_sources(to_text(block.get("text")), to_list(block.get("citations")))
@@ -151,7 +151,7 @@ def _add_block(built: ChatMessage, block: Mapping[str, Any], documents: Document
         _add_result(built, block)
 
 
-def _add_result(built: ChatMessage, block: Mapping[str, Any]) -> None:
+def _add_result(built: ChatMessage, block: Mapping[str, object]) -> None:
     """Give a result to its call: by the id, or where it is null to the first that waits."""
     call_id = block.get("tool_use_id")
     waiting = [call for call in built.calls if call.result is None]
@@ -170,7 +170,7 @@ def _add_result(built: ChatMessage, block: Mapping[str, Any]) -> None:
     call.is_error = block.get("is_error") is True
 
 
-def _build_document(block: Mapping[str, Any], documents: Documents) -> ChatFile | None:
+def _build_document(block: Mapping[str, object], documents: Documents) -> ChatFile | None:
     """Return the artifact that a call makes or changes, as it is after it."""
     data = to_dict(block.get("input"))
     name = block.get("name")

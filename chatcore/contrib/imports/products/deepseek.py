@@ -52,7 +52,7 @@ class DeepSeekReader(Reader):
         )
 
 
-def _build_message(message: Mapping[str, Any]) -> ChatMessage | None:
+def _build_message(message: Mapping[str, object]) -> ChatMessage | None:
     if not message:
         return None
     fragments = to_items(message.get("fragments"))

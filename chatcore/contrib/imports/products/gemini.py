@@ -129,12 +129,12 @@ class WorkspaceReader(Reader):
 Exchange = tuple[datetime | None, str, list[ChatMessage]]
 
 
-def _is_record(item: Mapping[str, Any]) -> bool:
+def _is_record(item: Mapping[str, object]) -> bool:
     names = [to_text(item.get("header")), *map(to_text, to_list(item.get("products")))]
     return "time" in item and any("Gemini" in name or "Bard" in name for name in names)
 
 
-def _read_record(record: Mapping[str, Any], source: Source) -> Exchange | None:
+def _read_record(record: Mapping[str, object], source: Source) -> Exchange | None:
     title = unescape(to_text(record.get("title")))
     answer = record.get("safeHtmlItem")
     pieces = to_items(answer) or [to_dict(answer)]
@@ -224,7 +224,7 @@ def _group(exchanges: list[Exchange]) -> Iterator[Conversation]:
         )
 
 
-def _read_turn(data: Mapping[str, Any], *, is_question: bool) -> ChatMessage:
+def _read_turn(data: Mapping[str, object], *, is_question: bool) -> ChatMessage:
     created_at = parse_time(data.get("turn_last_modified"))
     if is_question:
         return ChatMessage(role="user", text=to_text(data.get("prompt")), created_at=created_at)

@@ -62,7 +62,7 @@ class GrokReader(Reader):
         )
 
 
-def _build_message(response: Mapping[str, Any], export: Export) -> ChatMessage:
+def _build_message(response: Mapping[str, object], export: Export) -> ChatMessage:
     is_question = to_text(response.get("sender")).lower() in ("human", "user")
     cards = {}
     for text in to_list(response.get("card_attachments_json")):

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from chatcore.contrib.imports.conversation import (
     Call,
@@ -77,7 +76,7 @@ class LeChatReader(Reader):
         )
 
 
-def _build_message(item: Mapping[str, Any], source: Source) -> ChatMessage:
+def _build_message(item: Mapping[str, object], source: Source) -> ChatMessage:
     is_question = item.get("role") == "user"
     built = ChatMessage(
         role="user" if is_question else "assistant",

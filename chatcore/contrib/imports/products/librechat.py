@@ -79,7 +79,7 @@ def _flatten(messages: list[Any]) -> list[tuple[str | None, dict[str, Any]]]:
     return flat
 
 
-def _build_message(item: Mapping[str, Any]) -> ChatMessage | None:
+def _build_message(item: Mapping[str, object]) -> ChatMessage | None:
     is_question = item.get("isCreatedByUser")
     if not isinstance(is_question, bool):
         is_question = to_text(item.get("sender")).lower() == "user" or item.get("role") == "user"
@@ -108,7 +108,7 @@ def _build_message(item: Mapping[str, Any]) -> ChatMessage | None:
     return built
 
 
-def _add_part(built: ChatMessage, part: Mapping[str, Any]) -> None:
+def _add_part(built: ChatMessage, part: Mapping[str, object]) -> None:
     kind = part.get("type")
     value = part.get("text") if kind == "text" else part.get("think")
     words = to_text(value) or to_text(to_dict(value).get("value"))

@@ -62,7 +62,7 @@ class LobeHubReader(Reader):
             )
 
 
-def _find_prompts(tables: Mapping[str, Any]) -> dict[Any, dict[str, Any]]:
+def _find_prompts(tables: Mapping[str, object]) -> dict[Any, dict[str, Any]]:
     """Return the assistant of each session."""
     agents = {row.get("id"): row for row in to_items(tables.get("agents"))}
     found = {
@@ -77,10 +77,10 @@ def _find_prompts(tables: Mapping[str, Any]) -> dict[Any, dict[str, Any]]:
 
 def _build_chat(
     chat_id: str,
-    chat: Mapping[str, Any],
+    chat: Mapping[str, object],
     rows: Rows,
-    plugins: Mapping[Any, Mapping[str, Any]],
-    agent: Mapping[str, Any],
+    plugins: Mapping[object, Mapping[str, object]],
+    agent: Mapping[str, object],
 ) -> Conversation:
     rows = sorted(rows, key=lambda row: str(parse_time(row.get("createdAt")) or ""))
     is_tree = any(row.get("parentId") for row in rows)
@@ -134,7 +134,7 @@ def _find_leaf(rows: Rows, nodes: list[Node]) -> str | None:
     return leaf
 
 
-def _build_message(row: Mapping[str, Any], plugin: Mapping[str, Any]) -> ChatMessage | None:
+def _build_message(row: Mapping[str, object], plugin: Mapping[str, object]) -> ChatMessage | None:
     role = to_text(row.get("role"))
     text, files = read_parts(row.get("content"))
     created_at = parse_time(row.get("createdAt"))

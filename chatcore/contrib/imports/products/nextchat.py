@@ -54,7 +54,7 @@ class NextChatReader(Reader):
         )
 
 
-def _build_message(item: Mapping[str, Any], time: datetime | None) -> ChatMessage:
+def _build_message(item: Mapping[str, object], time: datetime | None) -> ChatMessage:
     role = to_text(item.get("role"))
     text, files = read_parts(item.get("content"))
     thoughts = ""

@@ -1,7 +1,6 @@
 """Chats in the form of OpenAI's API, in JSON Lines or in a list, and those of ShareGPT."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from chatcore.contrib.imports.conversation import (
     Call,
@@ -74,7 +73,7 @@ class OpenAiLinesReader(Reader):
         )
 
 
-def _build_message(item: Mapping[str, Any]) -> ChatMessage:
+def _build_message(item: Mapping[str, object]) -> ChatMessage:
     role = _ROLES.get(to_text(item.get("role") or item.get("from")), "assistant")
     text, files = read_parts(item.get("content", item.get("value")))
     time = parse_time(item.get("created_at") or item.get("timestamp"))

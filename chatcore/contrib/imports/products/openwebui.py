@@ -79,7 +79,7 @@ class OpenWebUiReader(Reader):
         )
 
 
-def _build_message(item: Mapping[str, Any]) -> ChatMessage | None:
+def _build_message(item: Mapping[str, object]) -> ChatMessage | None:
     role = to_text(item.get("role"))
     if not role:
         return None
@@ -105,7 +105,7 @@ def _build_message(item: Mapping[str, Any]) -> ChatMessage | None:
     return built
 
 
-def _read_file(file: Mapping[str, Any]) -> ChatFile:
+def _read_file(file: Mapping[str, object]) -> ChatFile:
     inner = to_dict(file.get("file"))
     name = to_text(file.get("name")) or to_text(inner.get("filename"))
     content = to_dict(inner.get("data")).get("content")
@@ -178,7 +178,7 @@ def _take_output(built: ChatMessage, output: list[dict[str, Any]]) -> None:
             built.files += files
 
 
-def _list_sources(item: Mapping[str, Any]) -> str:
+def _list_sources(item: Mapping[str, object]) -> str:
     """Return links to the pages that an answer names as its sources."""
     links = []
     for source in [*to_items(item.get("sources")), *to_items(item.get("citations"))]:

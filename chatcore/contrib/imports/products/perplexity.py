@@ -48,7 +48,7 @@ class PerplexityReader(Reader):
         )
 
 
-def _read_blocks(entry: Mapping[str, Any]) -> str:
+def _read_blocks(entry: Mapping[str, object]) -> str:
     for block in to_items(entry.get("blocks")):
         if answer := to_text(to_dict(block.get("markdown_block")).get("answer")):
             return answer

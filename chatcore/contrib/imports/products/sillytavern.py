@@ -60,7 +60,7 @@ class SillyTavernReader(Reader):
         )
 
 
-def _read_line(line: Mapping[str, Any], node_id: str, parent: str | None) -> Iterator[Node]:
+def _read_line(line: Mapping[str, object], node_id: str, parent: str | None) -> Iterator[Node]:
     """Yield the other answers of a place, then the shown one, which has the id of the line."""
     extra = to_dict(line.get("extra"))
     shown = line.get("swipe_id")
@@ -80,7 +80,7 @@ def _read_line(line: Mapping[str, Any], node_id: str, parent: str | None) -> Ite
 
 
 def _build_message(
-    line: Mapping[str, Any], words: str, extra: Mapping[str, Any], time: object
+    line: Mapping[str, object], words: str, extra: Mapping[str, object], time: object
 ) -> ChatMessage:
     is_question = line.get("is_user") is True
     return ChatMessage(
