@@ -154,7 +154,9 @@ def _find_providers_with_key(providers: Any, catalog: Catalog) -> set[str]:
 
 
 def _merge_rows(
-    rows: Any, key_fields: tuple[str, ...], values_by_key: Mapping[tuple[Any, ...], dict[str, Any]]
+    rows: Any,
+    key_fields: tuple[str, ...],
+    values_by_key: Mapping[tuple[Any, ...], Mapping[str, object]],
 ) -> int:
     """Create the missing rows and update the unedited ones; return how many rows that were."""
     rows_by_key = {tuple(getattr(row, name) for name in key_fields): row for row in rows.all()}

@@ -1,6 +1,6 @@
 """What a provider's server needs beside the usual: each option by its name, with its type."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -71,7 +71,7 @@ def find_problems(options: object) -> list[str]:
     return problems
 
 
-def _check_names(options: dict[str, Any], known: object, prefix: str) -> Iterator[str]:
+def _check_names(options: Mapping[str, object], known: object, prefix: str) -> Iterator[str]:
     types = get_type_hints(known)
     for name, value in options.items():
         if name not in types:

@@ -4,8 +4,8 @@ The counts are in the database, so all web processes share them. A count is not 
 whoever has an account could otherwise guess on between two visits to it.
 """
 
+from collections.abc import Mapping
 from math import ceil
-from typing import Any
 
 from allauth.account.models import EmailAddress
 from axes.helpers import get_client_username, get_cool_off
@@ -16,7 +16,7 @@ from django.shortcuts import render
 from django.utils import timezone
 
 
-def name_account(request: HttpRequest, credentials: dict[str, Any] | None) -> str:
+def name_account(request: HttpRequest, credentials: Mapping[str, object] | None) -> str:
     """Return the account that a sign-in is about, by which failures are counted.
 
     One account has many spellings: an address in any mixture of capitals, and the name.
@@ -31,7 +31,7 @@ def name_account(request: HttpRequest, credentials: dict[str, Any] | None) -> st
 
 
 def refuse_sign_in(
-    request: HttpRequest, response: HttpResponse | None, credentials: dict[str, Any] | None
+    request: HttpRequest, response: HttpResponse | None, credentials: Mapping[str, object] | None
 ) -> HttpResponse:
     """Answer a sign-in that is not even tried, and say how long to wait."""
     seconds = _count_seconds_left(request, credentials)
@@ -53,7 +53,7 @@ def describe_client(
     return f"{ip_address} at {path_info}"
 
 
-def _count_seconds_left(request: HttpRequest, credentials: dict[str, Any] | None) -> int:
+def _count_seconds_left(request: HttpRequest, credentials: Mapping[str, object] | None) -> int:
     counted_together = Q(username=get_client_username(request, credentials)) | Q(
         ip_address=request.axes_ip_address  # type: ignore[attr-defined]
     )

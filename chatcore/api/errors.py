@@ -1,7 +1,7 @@
 """Turn the errors of turns, files and imports into problems."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
 
 from rest_framework.exceptions import APIException
 from rest_framework.response import Response
@@ -33,7 +33,7 @@ PLAIN_PROBLEMS: dict[type[Exception], tuple[int, str]] = {
 RETRY_SECONDS: dict[type[Exception], int] = {output_store.StoreFull: STORAGE_FULL.retry_after}
 
 
-def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
+def handle_exception(error: Exception, context: Mapping[str, object]) -> Response:
     """Return the problem for any exception of a view.
 
     The setting EXCEPTION_HANDLER names this function, so that no view has to catch what the domain

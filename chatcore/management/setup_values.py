@@ -1,7 +1,7 @@
 """What the commands share that write an installation down."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -27,7 +27,7 @@ def parse_values(pairs: Iterable[str]) -> dict[str, Any]:
 
 
 def apply_values(
-    section: str, name: str, values: dict[str, Any], *, default: str | None = None
+    section: str, name: str, values: Mapping[str, object], *, default: str | None = None
 ) -> str:
     """Set values of one thing; return the sentence that says what that changed."""
     try:

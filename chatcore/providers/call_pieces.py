@@ -6,7 +6,7 @@ piece, the name with each piece, all calls' arguments glued together, or argumen
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from chatcore.providers.answer_reader import CollectedText, build_call_id
@@ -31,7 +31,7 @@ class CallCollector:
         """What came with each call, by its id, and must go back with it."""
         return {call.id: call.extra for call in self._calls}
 
-    def add_delta(self, delta: dict[str, Any]) -> None:
+    def add_delta(self, delta: Mapping[str, object]) -> None:
         """Collect the pieces in a delta or a whole message."""
         fragments = delta.get("tool_calls") or delta.get("function_call")
         if not fragments:
@@ -96,7 +96,7 @@ class CallCollector:
 class _Piece:
     """What one piece of a call says, whatever its form."""
 
-    def __init__(self, fields: dict[str, Any]) -> None:
+    def __init__(self, fields: Mapping[str, object]) -> None:
         function = fields.get("function")
         if not isinstance(function, dict):
             function = fields

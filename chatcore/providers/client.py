@@ -188,7 +188,7 @@ def select_params(request: Request) -> dict[str, Any]:
 
 
 def to_sdk_arguments(
-    create: Callable[..., Any], params: dict[str, Any], extra_body: dict[str, Any]
+    create: Callable[..., Any], params: Mapping[str, object], extra_body: Mapping[str, object]
 ) -> dict[str, Any]:
     """Return the arguments for an SDK's `create` from a session's params.
 

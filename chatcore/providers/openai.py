@@ -381,7 +381,7 @@ def _build_calls(
     return calls
 
 
-def _build_call(call: ToolCall, sent_id: str, extra: dict[str, Any] | None) -> dict[str, Any]:
+def _build_call(call: ToolCall, sent_id: str, extra: Mapping[str, object] | None) -> dict[str, Any]:
     # Servers that render chat templates fail on arguments that are not a JSON object, so broken
     # ones are not sent back as the model wrote them.
     function = {"name": call.sent_name, "arguments": json.dumps(call.parse_arguments())}

@@ -1,6 +1,6 @@
 """Read the chunks of a streamed chat completion as parts of an answer."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from chatcore.providers.answer_reader import (
@@ -161,7 +161,7 @@ class OpenAIStreamReader:
             data["tagged_thoughts"] = tagged_thoughts
         return {"openai": {"model": self._model} | data} if data else {}
 
-    def _read_chunk(self, chunk: dict[str, Any]) -> None:
+    def _read_chunk(self, chunk: Mapping[str, object]) -> None:
         self._record_usage(chunk.get("usage"), chunk.get("timings"))
         self._read_progress(chunk.get("prompt_progress"))
         choices = chunk.get("choices")
@@ -183,7 +183,7 @@ class OpenAIStreamReader:
         if api_usage:
             self._usage = parse_usage(api_usage, timings) or self._usage
 
-    def _read_choice(self, choice: dict[str, Any]) -> None:
+    def _read_choice(self, choice: Mapping[str, object]) -> None:
         if choice.get("error"):  # OpenRouter's
             raise ErrorEvent(choice)
         self._record_usage(choice.get("usage"), None)  # Moonshot's place
@@ -201,7 +201,7 @@ class OpenAIStreamReader:
         if isinstance(delta, dict):
             self._read_delta(delta)
 
-    def _read_delta(self, delta: dict[str, Any]) -> None:
+    def _read_delta(self, delta: Mapping[str, object]) -> None:
         for field in REASONING_FIELDS:
             reasoning = delta.get(field)
             if reasoning and isinstance(reasoning, str):
@@ -231,7 +231,7 @@ class OpenAIStreamReader:
             elif isinstance(piece, dict):
                 self._read_piece(piece)
 
-    def _read_piece(self, piece: dict[str, Any]) -> None:
+    def _read_piece(self, piece: Mapping[str, object]) -> None:
         thinking = piece.get("thinking")
         text = piece.get("text")
         if isinstance(thinking, list):

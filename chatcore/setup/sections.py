@@ -196,7 +196,7 @@ class OperatorsProviderForm(ProviderForm):
             raise forms.ValidationError("A variable of Chatcore's own is no key of a provider.")
         return name
 
-    def _check_variable(self, form_data: dict[str, Any]) -> None:
+    def _check_variable(self, form_data: Mapping[str, object]) -> None:
         pass
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -33,7 +33,7 @@ END_EVENTS: dict[Turn.Status, TurnEndType] = {
 def end_turn(
     turn: Turn,
     status: str,
-    problem: dict[str, Any] | None = None,
+    problem: Mapping[str, object] | None = None,
     *,
     message_id: int | None = None,
     earlier_events: Sequence[NewEvent] = (),
@@ -104,7 +104,7 @@ def close_cancelled_turn(turn_id: UUID, recorder: AnswerRecorder | None) -> None
 
 
 def close_failed_turn(
-    turn_id: UUID, recorder: AnswerRecorder | None, problem: dict[str, Any]
+    turn_id: UUID, recorder: AnswerRecorder | None, problem: Mapping[str, object]
 ) -> None:
     """Close a turn that failed for this reason."""
     logger.warning("turn %s failed: %s: %s", turn_id, problem["type"], problem["detail"])
@@ -115,7 +115,7 @@ def _close_turn(
     turn_id: UUID,
     recorder: AnswerRecorder | None,
     status: str,
-    problem: dict[str, Any] | None,
+    problem: Mapping[str, object] | None,
 ) -> None:
     """Store what has arrived of the answer, and the turn's end, in one transaction.
 

@@ -3,9 +3,8 @@
 It is looked for once a turn and stored with it, so that all requests of the turn carry the same.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any
 from uuid import UUID
 
 from chatcore.context import passage_choice, recalled
@@ -80,7 +79,7 @@ def forget_messages(turn_ids: Collection[UUID], messages: Collection[Message]) -
         _store_recall(turn, {**stored_recall, "passages": passages} if passages else {})
 
 
-def _store_recall(turn: Turn, stored_recall: dict[str, Any]) -> None:
+def _store_recall(turn: Turn, stored_recall: Mapping[str, object]) -> None:
     """Store what a turn brings back. Raises TurnLost if the turn is deleted."""
     turn.recalled = stored_recall
     if not Turn.objects.filter(pk=turn.pk).update(recalled=stored_recall):

@@ -1,6 +1,6 @@
 """What pages show of memory, and "What it knows about me" in the settings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -88,7 +88,7 @@ def leave_rules_out(request: HttpRequest, pk: UUID) -> HttpResponse:
 def add_rule(request: HttpRequest) -> HttpResponse:
     """Store a new rule and show all of them again."""
 
-    def store_rule(fields: dict[str, Any]) -> None:
+    def store_rule(fields: Mapping[str, object]) -> None:
         rules.add_rule(request.user, fields)
 
     return _show_rules(request, _try_to_change(request, store_rule))

@@ -25,7 +25,7 @@ nothing at all: the whole transaction is rolled back.
 
 import dataclasses
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -368,7 +368,7 @@ def _record_failure(run: CompactionRun, *, trims_requests: bool) -> None:
     _store_session_state(run, fields)
 
 
-def _store_session_state(run: CompactionRun, fields: dict[str, Any]) -> None:
+def _store_session_state(run: CompactionRun, fields: Mapping[str, object]) -> None:
     # Only these columns: a refusal may store its numbers (learned_*) in the same row at the same
     # moment, without the session's lock, and saving the whole row would bring back old ones.
     SessionState.objects.bulk_create(

@@ -1,6 +1,6 @@
 """Load what is known of a session before its messages are, and sums over these."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
@@ -265,7 +265,7 @@ def _list_tools(
     return client_tools.merge_tools(built_in_tools, row["turn_tools"] or ())
 
 
-def _list_allowed_tools(session_id: UUID, row: dict[str, Any]) -> AllowedNames:
+def _list_allowed_tools(session_id: UUID, row: Mapping[str, object]) -> AllowedNames:
     """Return what the owner may use; no query where no group limits anybody."""
     if not row["has_tool_limits"] and settings.CHATCORE["ALLOW_BY_DEFAULT"]:
         return EVERYTHING
@@ -291,7 +291,7 @@ def _add_project(facts: SessionFacts, row: dict[str, Any], shared_text: SharedTe
     )
 
 
-def _add_files(facts: SessionFacts, row: dict[str, Any]) -> SessionFacts:
+def _add_files(facts: SessionFacts, row: Mapping[str, object]) -> SessionFacts:
     """Return the facts with the sizes of the files that are sent."""
     file_sum = live_sums.sum_live_files(facts.live)
     image_count = min(file_sum.images, MAX_IMAGES) if row["supports_images"] is not False else 0

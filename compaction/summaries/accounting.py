@@ -1,5 +1,6 @@
 """Record what the calls of a run have used and cost."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 from itertools import count
 from typing import Any
@@ -40,7 +41,7 @@ def record_call(run: CompactionRun, answer: CallResult | None, call: ModelCall) 
     return number
 
 
-def _store_once(run_id: UUID, fields: dict[str, Any], call: ModelCall) -> int | None:
+def _store_once(run_id: UUID, fields: Mapping[str, object], call: ModelCall) -> int | None:
     """Store the call and the fields; return its number, and 0 if another worker counted a call.
 
     A commit may have been made although it was not confirmed. The number of calls, which each call

@@ -1,7 +1,7 @@
 """Refuse what an identity provider says about a person where it cannot be read or stored."""
 
 import json
-from typing import Any
+from collections.abc import Mapping
 
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from django.conf import settings
@@ -10,7 +10,7 @@ TEXTS = ("sub", "email", "preferred_username", "name", "given_name", "family_nam
 MAX_SUBJECT_LENGTH = 191  # of the column
 
 
-def check_claims(data: dict[str, Any]) -> None:
+def check_claims(data: Mapping[str, object]) -> None:
     """Check id token and userinfo. What is missing is no fault. Raises OAuth2Error."""
     for source, claims in data.items():
         if not isinstance(claims, dict):
@@ -27,7 +27,7 @@ def check_claims(data: dict[str, Any]) -> None:
             raise OAuth2Error(f"The {source} has characters that are none")
 
 
-def _is_storable(claims: dict[str, Any]) -> bool:
+def _is_storable(claims: Mapping[str, object]) -> bool:
     """Return whether a database takes all texts: no half of a character, and no NUL."""
     text = json.dumps(claims, ensure_ascii=False)
     try:

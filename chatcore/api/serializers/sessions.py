@@ -1,5 +1,6 @@
 """Sessions in the REST API."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
@@ -173,7 +174,7 @@ class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
         return names
 
 
-def _check_param_names(params: dict[str, Any], model: AiModel | None) -> None:
+def _check_param_names(params: Mapping[str, object], model: AiModel | None) -> None:
     errors = find_unknown_names(params, model.provider if model else None)
     if errors:
         details = {name: [detail] for name, detail in errors.items()}

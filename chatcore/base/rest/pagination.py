@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -103,7 +104,7 @@ class KeysetPagination(BasePagination):
             {"name": "cursor", "in": "query", "schema": cursor},
         ]
 
-    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+    def get_paginated_response_schema(self, schema: Mapping[str, object]) -> dict[str, Any]:
         """Return the schema of a page for the OpenAPI document."""
         link = {"type": ["string", "null"], "format": "uri"}
         return {

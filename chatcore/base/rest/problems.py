@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -72,7 +72,7 @@ class InvalidFieldError(exceptions.ValidationError):
         super().__init__(detail_tree)
 
 
-def handle_exception(error: Exception, context: dict[str, Any]) -> Response:
+def handle_exception(error: Exception, context: Mapping[str, object]) -> Response:
     """Return the problem for any exception of a view.
 
     An unexpected exception is logged with its stack trace, and the client gets a plain 500.
@@ -129,7 +129,7 @@ def build_body(error: exceptions.APIException) -> dict[str, Any]:
     return body | getattr(error, "members", {})
 
 
-def _to_api_exception(error: Exception, context: dict[str, Any]) -> exceptions.APIException:
+def _to_api_exception(error: Exception, context: Mapping[str, object]) -> exceptions.APIException:
     if isinstance(error, exceptions.APIException):
         return error
     # ObjectDoesNotExist: the row was deleted while the request ran.

@@ -1,7 +1,7 @@
 """Refuse a request before it reaches a view, in the form of the API that its path belongs to."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +52,7 @@ def build_refusal(path: str, problem: APIException) -> Refusal:
 
 
 def _build_json(
-    status: int, headers: dict[str, str], media_type: str, body: dict[str, Any]
+    status: int, headers: dict[str, str], media_type: str, body: Mapping[str, object]
 ) -> Refusal:
     return Refusal(
         status=status,

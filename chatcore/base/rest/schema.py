@@ -1,5 +1,6 @@
 """Complete the OpenAPI document with what drf-spectacular cannot know: the problems."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from drf_spectacular.authentication import SessionScheme
@@ -46,7 +47,7 @@ class ProblemAutoSchema(Base):
             bodies[code] = {"description": description, "content": content}
         return operation
 
-    def _collect_implied_problems(self, operation: dict[str, Any]) -> dict[str, str]:
+    def _collect_implied_problems(self, operation: Mapping[str, object]) -> dict[str, str]:
         problems = dict(COMMON_PROBLEMS)
         if self.method != "GET":
             problems |= CHANGE_PROBLEMS

@@ -1,5 +1,6 @@
 """Note what Django and django-allauth announce about signing in."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from allauth.account import signals as account_signals
@@ -32,7 +33,7 @@ def _record_sign_out(*, request: HttpRequest, user: Any, **_: Any) -> None:
         record("sign_out", actor=user, target=user, request=request)
 
 
-def _record_failure(*, credentials: dict[str, Any], request: Any = None, **_: Any) -> None:
+def _record_failure(*, credentials: Mapping[str, object], request: Any = None, **_: Any) -> None:
     # What was typed as a name may be a password, so only the number of a known user is stored.
     name = str(credentials.get("username") or "").replace("\0", "")
     record("sign_in.failed", target=User.objects.filter(username=name).first(), request=request)

@@ -1,5 +1,6 @@
 """Prompts in the REST API."""
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -125,7 +126,7 @@ class PromptDetailView(GenericAPIView[Prompt]):
         return Response(representation, headers=conditions.build_entity_headers(representation))
 
 
-def _save(prompt: Prompt, values: dict[str, Any]) -> Prompt:
+def _save(prompt: Prompt, values: Mapping[str, object]) -> Prompt:
     """Store the values. Raises the 400 problem."""
     try:
         return save_prompt(prompt, values)

@@ -39,7 +39,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true")
 
 
-def add_server(options: dict[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
+def add_server(options: Mapping[str, object], environment: Mapping[str, str]) -> dict[str, Any]:
     """Return the options with the server and the token that the environment names."""
     return {
         **options,

@@ -4,7 +4,7 @@ import json
 import sys
 import time
 import uuid
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TextIO
@@ -111,7 +111,7 @@ class RemoteTerminal(Screen):
     def __init__(
         self,
         server: Server,
-        session: dict[str, Any],
+        session: Mapping[str, object],
         console: Console,
         notices: Console,
         as_json: bool = False,

@@ -3,6 +3,7 @@
 They go back as one list on the same answer, each whole and unchanged, or its tools are refused.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from chatcore.providers.answer_reader import CollectedText
@@ -34,17 +35,17 @@ class ReasoningDetails:
 class _Detail:
     """One detail; its members are those of its pieces, and its texts are joined."""
 
-    def __init__(self, piece: dict[str, Any]) -> None:
+    def __init__(self, piece: Mapping[str, object]) -> None:
         self._kind = (piece.get("type"), piece.get("index"))
         self._members: dict[str, Any] = {}
         self._texts: dict[str, CollectedText] = {}
 
-    def goes_on_with(self, piece: dict[str, Any]) -> bool:
+    def goes_on_with(self, piece: Mapping[str, object]) -> bool:
         """Return True if a piece belongs to this detail. Encrypted ones come whole."""
         kind = (piece.get("type"), piece.get("index"))
         return kind == self._kind and any(name in piece for name in (*_TEXT_MEMBERS, "signature"))
 
-    def add_piece(self, piece: dict[str, Any]) -> None:
+    def add_piece(self, piece: Mapping[str, object]) -> None:
         """Add a piece. Raises ProviderUnavailable for an endless text."""
         for name, value in piece.items():
             if name in _TEXT_MEMBERS and isinstance(value, str):

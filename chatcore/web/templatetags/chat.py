@@ -1,8 +1,8 @@
 """Template tags and filters for icons, token counts, prices and JSON."""
 
 import json
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
 
 from django import template
 from django.conf import settings
@@ -78,7 +78,7 @@ def money(amount: Decimal) -> str:
 
 
 @register.filter
-def advice(error: dict[str, Any] | None) -> str:
+def advice(error: Mapping[str, object] | None) -> str:
     """Return the kind of advice after a turn's error."""
     return choose_advice(error)
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 from uuid import uuid4
@@ -120,7 +120,7 @@ def format_usage(usage: Usage | None) -> dict[str, Any]:
     return body
 
 
-def format_choice(delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
+def format_choice(delta: Mapping[str, object], finish_reason: str | None = None) -> dict[str, Any]:
     """Return the choice of a chunk. There is only ever one, since `n` is 1."""
     return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
 
@@ -141,7 +141,7 @@ def iterate_choices(part: StreamPart) -> Iterator[dict[str, Any]]:
         yield format_choice({"reasoning_content": part.text})
 
 
-def format_event(data: dict[str, Any]) -> bytes:
+def format_event(data: Mapping[str, object]) -> bytes:
     """Return an event of a stream: one `data` line of JSON."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return b"data: " + text.encode() + b"\n\n"

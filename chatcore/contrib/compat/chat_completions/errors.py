@@ -52,7 +52,7 @@ class OpenAIProblem(Problem):
 
 
 def handle_exception(
-    error: Exception, context: dict[str, Any], *, format_error: ErrorForm
+    error: Exception, context: Mapping[str, object], *, format_error: ErrorForm
 ) -> Response:
     """Return any exception of a view in the form of an API.
 

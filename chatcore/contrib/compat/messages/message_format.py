@@ -1,6 +1,7 @@
 """Format answers as Anthropic does: a whole message, or the events of a streamed one."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -30,7 +31,7 @@ class MessageEnvelope:
     id: str = field(default_factory=lambda: f"msg_{uuid4().hex}")
 
     def format_message(
-        self, content: list[Block], usage: dict[str, Any], **members: Any
+        self, content: list[Block], usage: Mapping[str, object], **members: Any
     ) -> dict[str, Any]:
         """Return the message."""
         return {

@@ -1,5 +1,6 @@
 """The tools of a request, and which of them the model may call."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -15,7 +16,7 @@ class CacheControl(Body):
     ttl: Literal["5m", "1h"] | None = None
 
 
-def _drop_nulls(schema: dict[str, Any]) -> dict[str, Any]:
+def _drop_nulls(schema: Mapping[str, object]) -> dict[str, Any]:
     """Return a schema in which an empty list of properties may be null."""
     return {name: part for name, part in schema.items() if part is not None}
 

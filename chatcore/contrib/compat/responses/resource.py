@@ -1,6 +1,6 @@
 """Build the resource of a response, from its row or from an answer that is not stored."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chatcore.contrib.compat.models import StoredResponse
@@ -34,7 +34,7 @@ def load_resource(record: StoredResponse) -> dict[str, Any]:
 
 
 def build_resource(
-    echo: dict[str, Any],
+    echo: Mapping[str, object],
     *,
     id: str,
     created_at: int,
@@ -42,8 +42,8 @@ def build_resource(
     completed_at: int | None = None,
     output: Sequence[Item] = (),
     previous_id: str | None = None,
-    usage: dict[str, Any] | None = None,
-    error: dict[str, Any] | None = None,
+    usage: Mapping[str, object] | None = None,
+    error: Mapping[str, object] | None = None,
     cut_by: str = "",
 ) -> dict[str, Any]:
     """Return a response with all fields of the standard; `cut_by` is why the answer ended."""

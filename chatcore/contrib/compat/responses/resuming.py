@@ -1,6 +1,6 @@
 """Continue a turn that waits: with outputs of its client's tools, and with a person's word."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
@@ -147,7 +147,7 @@ def _end_with_results(turn: Turn, results: Sequence[client_tools.ClientToolResul
     lifecycle.end_turn(locked_turn, Turn.Status.CANCELLED)
 
 
-def _merge_tools(turn: Turn, tools: Sequence[dict[str, Any]]) -> None:
+def _merge_tools(turn: Turn, tools: Sequence[Mapping[str, object]]) -> None:
     """Offer the tools of this request, and still know the earlier ones by their names."""
     definitions = {tool["name"]: tool for tool in (*turn.tools, *tools)}
     if list(definitions.values()) != turn.tools:

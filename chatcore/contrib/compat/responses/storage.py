@@ -1,6 +1,6 @@
 """Store what is new of a request, and begin the turn that answers it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -134,7 +134,7 @@ def _answer(
     origin: Origin,
     session: Session,
     *,
-    compaction: dict[str, Any] | None,
+    compaction: Mapping[str, object] | None,
 ) -> StoredResponse:
     """Store the input and start the turn that answers it, inside a transaction."""
     locked_session = Session.objects.lock(session.pk)
@@ -261,7 +261,7 @@ def _apply_settings(session: Session, request: ResponseRequest, origin: Origin) 
 
 
 def _start_turn(
-    session: Session, messages: Sequence[ClientMessage], tools: Sequence[dict[str, Any]]
+    session: Session, messages: Sequence[ClientMessage], tools: Sequence[Mapping[str, object]]
 ) -> Turn:
     """Store the messages and start the turn that answers the last one."""
     if messages and messages[-1].role == "user":

@@ -1,6 +1,6 @@
 """Google AI Studio: a file of Drive for each chat, without an extension; its name is the title."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from chatcore.contrib.imports.conversation import (
@@ -60,7 +60,7 @@ class AiStudioReader(Reader):
         )
 
 
-def _build_message(chunk: dict[str, Any], model: str) -> ChatMessage | None:
+def _build_message(chunk: Mapping[str, object], model: str) -> ChatMessage | None:
     is_question = chunk.get("role") == "user"
     words = to_text(chunk.get("text"))
     thoughts = ""

@@ -1,6 +1,6 @@
 """What the checks of a summary found, as it is stored with the run."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -72,7 +72,7 @@ def build_record(check: Check, text: str, action: Action) -> dict[str, Any]:
     return {"check": check, "text": shorten_text(text), "action": action}
 
 
-def build_report(records: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def build_report(records: Iterable[Mapping[str, object]]) -> dict[str, Any]:
     """Return what a run stores: the names of the checks, and what was done about each finding."""
     return {"checks": list(CHECKS), "findings": list(records)[-MAX_FINDINGS:]}
 
