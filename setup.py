@@ -18,15 +18,25 @@ class BuildWithPages(build_py):
         if not self.editable_mode:
             self.copy_tree(str(PAGES), self._target)
 
+    def get_source_files(self) -> list[str]:
+        """Return the files that an archive of the sources needs."""
+        sources: list[str] = super().get_source_files()
+        return sources + [str(page.relative_to(PAGES.parent)) for page in _list_pages()]
+
     def get_outputs(self, include_bytecode: Any = 1) -> list[str]:
         """Return the files that are built, for the list of what is installed."""
-        pages = [path.relative_to(PAGES) for path in PAGES.rglob("*") if path.is_file()]
         outputs: list[str] = super().get_outputs(include_bytecode)
-        return outputs + [str(Path(self._target, page)) for page in pages]
+        return outputs + [
+            str(Path(self._target, page.relative_to(PAGES))) for page in _list_pages()
+        ]
 
     @property
     def _target(self) -> str:
         return str(Path(self.build_lib, "chatcore", "templates"))
+
+
+def _list_pages() -> list[Path]:
+    return [path for path in PAGES.rglob("*") if path.is_file()]
 
 
 setup(cmdclass={"build_py": BuildWithPages})

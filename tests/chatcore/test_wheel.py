@@ -27,15 +27,21 @@ STATIC_FILE = re.compile(r'(?:href|src)="(/static/[^"#?]+)')
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the wheel from a copy of the sources, because building leaves files beside them."""
+    """Build the wheel from an archive of the sources, as a package index keeps it.
+
+    It is made in a copy, because building leaves files beside the sources.
+    """
     copy = tmp_path_factory.mktemp("sources")
     for name in (*PACKAGES, PAGES):
         shutil.copytree(ROOT / name, copy / name, ignore=NO_SOURCES)
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
+    build = "from setuptools import build_meta; build_meta.build_sdist('.')"
+    subprocess.run([sys.executable, "-c", build], cwd=copy, check=True, capture_output=True)
+    (archive,) = copy.glob("*.tar.gz")
     run_pip(
         Path(sys.executable),
-        *("wheel", str(copy), "--no-deps", "--no-build-isolation", "--wheel-dir", str(copy)),
+        *("wheel", str(archive), "--no-deps", "--no-build-isolation", "--wheel-dir", str(copy)),
     )
     (path,) = copy.glob("*.whl")
     return path
