@@ -27,7 +27,7 @@ def serve_below(base_path: str, serve: Application) -> Application:
     if not base_path:
         return serve
 
-    async def open_door(scope: Scope, receive: Receive, send: Send) -> None:
+    async def serve_path(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await serve(scope, receive, send)
             return
@@ -41,7 +41,7 @@ def serve_below(base_path: str, serve: Application) -> Application:
         set_script_prefix(base_path)
         await serve({**scope, "path": path, TAKEN_OFF: base_path}, receive, send)
 
-    return open_door
+    return serve_path
 
 
 def restore_path(scope: Scope) -> Scope:

@@ -103,7 +103,7 @@ class Snapshots:
         total = collect_families() if with_own else {}
         with self._lock, contextlib.suppress(OSError), _hold_folder():
             own_path = self._open()
-            _fold_dead_processes(own_path)
+            _add_up_dead_processes(own_path)
             for path in _folder().glob("*.json"):
                 if path != own_path:
                     add_families(total, _read_families(path))
@@ -143,7 +143,7 @@ def _hold_folder() -> Iterator[None]:
         yield
 
 
-def _fold_dead_processes(own_path: Path) -> None:
+def _add_up_dead_processes(own_path: Path) -> None:
     """Add the counts of processes that have ended to one file, and delete theirs."""
     dead_path = _folder() / DEAD_NAME
     for lock_path in _folder().glob("*-*.lock"):
