@@ -58,7 +58,8 @@ def test_a_command_starts_without_pages_and_without_what_compacts() -> None:
     program = (
         "import django, sys; django.setup();"
         "print([name for name in sys.modules if name.startswith(("
-        "'chatcore.admin.', 'compaction.admin.', 'compaction.runs.execution', 'unfold.admin',"
+        "'chatcore.admin.base', 'chatcore.admin.pages', 'compaction.admin.',"
+        "'compaction.runs.execution', 'unfold.admin',"
         "'chatcore.web.urls', 'openai', 'anthropic', 'mcp.', 'uvicorn'))])"
     )
     environment = os.environ | {"DJANGO_SETTINGS_MODULE": "chatcore.settings"}
