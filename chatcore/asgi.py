@@ -21,7 +21,10 @@ django.setup(set_prefix=False)
 import chatcore.urls  # noqa: E402, F401
 from chatcore.api.long_responses import serve_request  # noqa: E402
 from chatcore.extension import list_extension_configs  # noqa: E402
-from chatcore.serving.answers import (  # noqa: E402
+from chatcore.serving.base_path import BASE_PATH  # noqa: E402
+from chatcore.serving.lifespan import serve_lifespan  # noqa: E402
+from chatcore.serving.path_prefix import serve_below  # noqa: E402
+from chatcore.serving.plain_responses import (  # noqa: E402
     Application,
     Receive,
     Scope,
@@ -30,9 +33,6 @@ from chatcore.serving.answers import (  # noqa: E402
     refuse_socket,
     report_life,
 )
-from chatcore.serving.base_path import BASE_PATH  # noqa: E402
-from chatcore.serving.lifespan import serve_lifespan  # noqa: E402
-from chatcore.serving.path_prefix import serve_below  # noqa: E402
 from chatcore.serving.request_threads import run_django  # noqa: E402
 
 LIVENESS_PATHS = ("/livez", "/livez/")

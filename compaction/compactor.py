@@ -11,7 +11,7 @@ from compaction import policies
 from compaction.models import CompactionRun
 from compaction.policies.asked import AskedPolicy
 from compaction.requests import guard, stateless
-from compaction.runs import engine, load
+from compaction.runs import engine, workload
 from compaction.runs.queue import RunConflict
 from compaction.sessions.session_context import NoSuchSession
 from models_registry.models import AiModel
@@ -111,4 +111,4 @@ class Compactor(context_compactor.Compactor):
 
     def measure_load(self) -> CompactionLoad:
         """Return the work that waits and runs on all machines."""
-        return load.measure_load()
+        return workload.measure_load()

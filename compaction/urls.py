@@ -2,7 +2,7 @@
 
 from django.urls import include, path
 
-from compaction.runs.switch import preview_switch
+from compaction.runs.model_change import preview_switch
 
 urlpatterns = [
     path("api/v1/", include("compaction.api.urls")),

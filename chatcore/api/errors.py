@@ -16,16 +16,16 @@ from chatcore.files import intake, output_store
 from chatcore.models import Turn
 from chatcore.sessions import drafts
 from chatcore.transfer import importer, reader
-from chatcore.turns import approvals, capacity, client_tools, leases, service, versions
+from chatcore.turns import approvals, capacity, client_tools, control, leases, versions
 
 # The status and the `type` of errors whose text is the whole problem.
 PLAIN_PROBLEMS: dict[type[Exception], tuple[int, str]] = {
     drafts.DraftLost: (503, "writing_interrupted"),
     output_store.StoreFull: (STORAGE_FULL.status, STORAGE_FULL.type),
     ModelNotAllowed: (403, "model_not_allowed"),
-    service.IdempotencyConflict: (422, "idempotency_key_reused"),
-    service.NoModel: (409, "no_model"),
-    service.NoWaitingTurn: (409, "nothing_waits"),
+    control.IdempotencyConflict: (422, "idempotency_key_reused"),
+    control.NoModel: (409, "no_model"),
+    control.NoWaitingTurn: (409, "nothing_waits"),
     versions.MessageSuperseded: (409, "superseded"),
     versions.NoQuestionToAnswer: (409, "nothing_to_answer"),
 }

@@ -20,7 +20,7 @@ from chatcore.base.rest.problems import InvalidFieldError, Problem
 from chatcore.base.threads import repeat_beside
 from chatcore.models import IdempotencyKey, Session
 from chatcore.sessions.drafts import DraftLost
-from chatcore.turns.service import IdempotencyConflict
+from chatcore.turns.control import IdempotencyConflict
 from models_registry import keys
 
 MAX_KEY_CHARS = 255

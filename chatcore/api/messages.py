@@ -21,7 +21,7 @@ from chatcore.api.turn_responses import NEW_TURN_RESPONSES, respond_with_turn
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.models import Message
-from chatcore.turns import capacity, service
+from chatcore.turns import capacity, control
 
 ORDERINGS = {"asc": "seq", "desc": "-seq"}
 
@@ -72,7 +72,7 @@ class MessageListView(GenericAPIView[Message]):
         idempotency = build_idempotency_fields(request, "send", payload)
         with capacity.reserve_new_turn(session, idempotency["idempotency_key"]):
             turn_rate.count_turn(request)
-            turn = service.start_turn(
+            turn = control.start_turn(
                 session,
                 content=payload["content"],
                 attachments=resolve_attachments(session, payload.get("attachments", ())),

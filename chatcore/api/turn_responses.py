@@ -16,7 +16,7 @@ from chatcore.base.databases.outages import find_outage
 from chatcore.base.rest.problems import Problem
 from chatcore.base.rest.routes import build_api_path
 from chatcore.models import Message, Turn
-from chatcore.turns import service, versions, waiting
+from chatcore.turns import control, versions, waiting
 
 TURN_RESPONSES: dict[Any, Any] = {
     (200, event_streams.MEDIA_TYPE): event_streams.STREAM_RESPONSE,
@@ -81,7 +81,7 @@ def wait_for_end(turn: Turn) -> Turn:
     Raises the problem that says what is stored if the database goes away meanwhile.
     """
     try:
-        return service.wait_for_turn(turn.pk)
+        return control.wait_for_turn(turn.pk)
     except (DatabaseError, InterfaceError) as error:
         outage = find_outage(error)
         if outage is None:

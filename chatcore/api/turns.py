@@ -17,7 +17,7 @@ from chatcore.api.turn_responses import TURN_RESPONSES, respond_with_turn
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.fields import StrictSerializer
 from chatcore.models import Turn
-from chatcore.turns import approvals, client_tools, service, waiting
+from chatcore.turns import approvals, client_tools, control, waiting
 
 
 class ToolResultsView(APIView):
@@ -37,7 +37,7 @@ class ToolResultsView(APIView):
         session = get_owned_session(request, session_id)
         payload = _read_payload(request, ToolResultsSerializer)
         results = [client_tools.ClientToolResult(**result) for result in payload["results"]]
-        turn, after_seq = service.submit_tool_results(session, results)
+        turn, after_seq = control.submit_tool_results(session, results)
         return respond_with_turn(
             request, turn, stream=payload.get("stream", False), after_seq=after_seq
         )
@@ -72,7 +72,7 @@ class ApprovalListView(APIView):
         session = get_owned_session(request, session_id)
         payload = _read_payload(request, ApprovalsSerializer)
         decisions = [approvals.Approval(**approval) for approval in payload["approvals"]]
-        turn, after_seq = service.submit_approvals(session, decisions)
+        turn, after_seq = control.submit_approvals(session, decisions)
         return respond_with_turn(
             request, turn, stream=payload.get("stream", False), after_seq=after_seq
         )
@@ -94,7 +94,7 @@ class CancelTurnView(APIView):
         The text so far is stored as a message with the status `interrupted`.
         """
         session = get_owned_session(request, session_id)
-        return Response({"cancelled": service.cancel_turn(session.pk)})
+        return Response({"cancelled": control.cancel_turn(session.pk)})
 
 
 def _read_payload(request: Request, serializer_class: type[StrictSerializer]) -> dict[str, Any]:

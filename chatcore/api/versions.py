@@ -22,7 +22,7 @@ from chatcore.base.rest import turn_rate
 from chatcore.base.rest.fields import StrictSerializer
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.models import Message, Turn
-from chatcore.turns import capacity, deletion, service, versions
+from chatcore.turns import capacity, control, deletion, versions
 
 Role = Message.Role
 
@@ -46,7 +46,7 @@ class RegenerateMessageView(APIView):
         idempotency = build_idempotency_fields(request, f"regenerate {message_id}", options)
         with capacity.reserve_new_turn(message.session, idempotency["idempotency_key"]):
             turn_rate.count_turn(request)
-            turn = service.regenerate_answer(message, model=options.get("model"), **idempotency)
+            turn = control.regenerate_answer(message, model=options.get("model"), **idempotency)
         return respond_with_turn(request, turn, stream=options.get("stream", False))
 
 
@@ -111,7 +111,7 @@ def _edit_question(request: Request, message: Message, payload: dict[str, Any]) 
         turn_rate.count_turn(request)
         if "attachments" in payload:
             attachment_ids = resolve_attachments(message.session, payload["attachments"])
-        return service.start_turn(
+        return control.start_turn(
             message.session,
             content=payload["content"],
             attachments=attachment_ids,

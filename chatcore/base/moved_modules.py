@@ -35,6 +35,7 @@ MOVED = {
     "chatcore.rights": "chatcore.accounts.rights",
     "chatcore.row_by_row": "chatcore.base.row_by_row",
     "chatcore.secret_files": "chatcore.base.secret_files",
+    "chatcore.serving.answers": "chatcore.serving.plain_responses",
     "chatcore.sessions.keeping": "chatcore.base.keeping",
     "chatcore.sessions.token_estimate": "chatcore.base.token_estimate",
     "chatcore.sessions.truncation": "chatcore.base.truncation",
@@ -49,6 +50,7 @@ MOVED = {
     "chatcore.traces.calls": "chatcore.providers.traces",
     "chatcore.transfer.sections": "chatcore.sessions.sections",
     "chatcore.turns.runner": "chatcore.base.runner",
+    "chatcore.turns.service": "chatcore.turns.control",
 }
 
 

@@ -12,7 +12,7 @@ from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.sessions.changes import record_history_change
 from chatcore.sessions.written_titles import is_title_made_of
 from chatcore.signals import messages_deleted
-from chatcore.turns import recall, service
+from chatcore.turns import control, recall
 from chatcore.turns.leases import refuse_open_turn
 
 # A title that begins with so many of the message's first characters was made from it.
@@ -136,4 +136,4 @@ def _choose_title(session: Session, message: Message, seqs: Collection[int]) -> 
         .order_by("seq")
         .first()
     )
-    return service.build_title(oldest_question) if oldest_question else ""
+    return control.build_title(oldest_question) if oldest_question else ""

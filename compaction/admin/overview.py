@@ -14,7 +14,7 @@ from chatcore.admin.overview import build_link
 from chatcore.extension import Card
 from compaction.admin.runs import ANY_REASON, WRONG_STATUSES
 from compaction.models import MAX_FRUITLESS_RUNS, CompactionRun, ModelCall, SessionState
-from compaction.runs.load import measure_load
+from compaction.runs.workload import measure_load
 
 DAYS = 7
 Status = CompactionRun.Status

@@ -11,7 +11,7 @@ from compaction.memory.segments import store as segment_store
 from compaction.memory.segments.writer import SegmentWriter
 from compaction.memory.verification import LedgerVerifier
 from compaction.models import CompactionRun
-from compaction.sessions.memory import SessionMemory, SpanWriter, SummaryVerifier
+from compaction.sessions.memory_app import SessionMemory, SpanWriter, SummaryVerifier
 from compaction.sessions.session_context import SessionContext
 from compaction.summaries.calls import SummaryClient, SummaryJob, SummaryResult
 

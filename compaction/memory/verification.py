@@ -18,7 +18,7 @@ from compaction.memory.core.verify.report import build_record, build_report
 from compaction.memory.core.verify.sources import Role, Source, SourceIndex
 from compaction.memory.ledger.store import load_lines
 from compaction.models import CompactionRun
-from compaction.sessions.memory import SummaryVerifier
+from compaction.sessions.memory_app import SummaryVerifier
 from compaction.summaries.headers import HEADER
 from compaction.summaries.refusals import UntrueSummary
 

@@ -11,10 +11,10 @@ from compaction.models import CompactionRun, SessionState
 from compaction.runs import engine
 from compaction.sessions import calibration, request_size, session_context
 from compaction.sessions.decision_log import Action, log_decision
-from compaction.sessions.memory import get_memory
+from compaction.sessions.memory_app import get_memory
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.usage import describe_usage
-from compaction.summaries import memory
+from compaction.summaries import memory_block as memory
 
 logger = logging.getLogger(__name__)
 

@@ -20,10 +20,10 @@ from compaction.runs.memory_update import MemoryUpdate, store_memory_update
 from compaction.runs.progress import RunProgress
 from compaction.runs.telemetry import trace_run
 from compaction.sessions import built_requests, request_size, session_context, transcripts
-from compaction.sessions.memory import get_memory
+from compaction.sessions.memory_app import get_memory
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.transcripts import StaleTranscript
-from compaction.summaries import memory
+from compaction.summaries import memory_block as memory
 from compaction.summaries.summarizer import Summarizer
 
 logger = logging.getLogger(__name__)

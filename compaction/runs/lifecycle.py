@@ -48,7 +48,7 @@ from compaction.core.transcript import Transcript, TranscriptEdit
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import leases, replacement
 from compaction.runs.telemetry import count_run
-from compaction.sessions.memory import get_memory
+from compaction.sessions.memory_app import get_memory
 from compaction.sessions.queries import load_session_state
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.transcripts import install_outcome

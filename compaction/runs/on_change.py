@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 from chatcore.models import Session
 from compaction.models import FORGOTTEN_TEXT, OPEN_STATUSES, CompactionRun, ModelCall
 from compaction.runs import after_response
-from compaction.sessions.memory import get_memory
+from compaction.sessions.memory_app import get_memory
 from compaction.summaries import state
 
 # In place of the state of a run. A run without any state is of an old version, which stored none.

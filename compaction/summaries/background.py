@@ -4,7 +4,7 @@ from uuid import UUID
 
 from compaction.core.budget import Budget
 from compaction.core.state import StructuredState, fit_state
-from compaction.sessions.memory import get_memory
+from compaction.sessions.memory_app import get_memory
 from compaction.sessions.session_context import load_session_context
 from compaction.sessions.transcripts import set_background
 from compaction.sessions.translation import STORED_CHARS_PER_TOKEN

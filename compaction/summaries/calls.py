@@ -10,7 +10,7 @@ from compaction.core.stages.base import SummaryFailed
 from compaction.core.thin_text import find_thinness
 from compaction.core.transcript import TranscriptEntry
 from compaction.models import CompactionRun
-from compaction.sessions.memory import get_memory
+from compaction.sessions.memory_app import get_memory
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.speed import learn_speed
 from compaction.sessions.translation import STORED_CHARS_PER_TOKEN

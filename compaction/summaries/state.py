@@ -13,7 +13,7 @@ from chatcore.sessions import changes
 from compaction.core.state import SECTIONS, StructuredState, undo_change
 from compaction.models import CompactionRun, WorkingState
 from compaction.sessions import session_context
-from compaction.sessions.memory import get_memory
+from compaction.sessions.memory_app import get_memory
 from compaction.summaries import background
 
 StateRecord = dict[str, Any]

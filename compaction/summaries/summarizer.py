@@ -14,10 +14,11 @@ from compaction.core.stages.base import SummaryFailed, SummaryOutcome, SummaryTa
 from compaction.core.stages.summarize import find_objection
 from compaction.core.state import SECTIONS, StructuredState, merge_delta, number_sections
 from compaction.models import CompactionRun, ModelCall
-from compaction.sessions.memory import get_memory
+from compaction.sessions.memory_app import get_memory
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
-from compaction.summaries import headers, memory, state_delta
+from compaction.summaries import headers, state_delta
+from compaction.summaries import memory_block as memory
 from compaction.summaries import source as summary_source
 from compaction.summaries import state as summary_state
 from compaction.summaries.call_log import CallPlace

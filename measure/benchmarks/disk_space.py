@@ -12,7 +12,7 @@ from django.db.models import F
 
 from chatcore.events import retention
 from chatcore.models import Session, SessionEvent, Turn
-from chatcore.turns import service
+from chatcore.turns import control
 from measure.benchmarks.raw_store import RawStore, count_used_bytes
 from measure.benchmarks.sample_sessions import get_user
 from measure.benchmarks.timing import Row
@@ -85,7 +85,7 @@ def _run_turns(
         if place % TURNS == 0:
             session = Session.objects.create(owner=get_user(), model=model)
         scripted.default = Reply(text=answer)
-        turn = service.wait_for_turn(service.start_turn(session, content=question).pk, 30)
+        turn = control.wait_for_turn(control.start_turn(session, content=question).pk, 30)
         assert turn.status == Turn.Status.COMPLETED, turn.error
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from chatcore.events import log as event_log
 from chatcore.models import Session
-from chatcore.turns import service
+from chatcore.turns import control
 from measure.benchmarks.timing import Row
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -57,10 +57,10 @@ def _measure_bare_client(scripted: ScriptedModel) -> float:
 def _measure_chatcore(session: Session, reader: asyncio.Runner) -> float:
     """Measure from the user's message to the model's first word in the event log, in ms."""
     start = time.perf_counter()
-    turn = service.start_turn(session, content="Hi")
+    turn = control.start_turn(session, content="Hi")
     reader.run(_wait_for_first_word(session.pk, turn.first_event_seq))
     elapsed = time.perf_counter() - start
-    turn_after = service.wait_for_turn(turn.pk, 10)
+    turn_after = control.wait_for_turn(turn.pk, 10)
     assert turn_after.status == "completed", turn_after.error
     return elapsed * 1000
 

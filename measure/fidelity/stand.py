@@ -17,7 +17,7 @@ from rest_framework.test import APIClient
 
 from chatcore.models import Session
 from chatcore.transfer import importer
-from chatcore.turns import deletion, service
+from chatcore.turns import control, deletion
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from measure.fidelity.facts import TextIndex
@@ -129,7 +129,7 @@ class Stand:
         session.refresh_from_db()
         last_seq = session.last_seq
         start = time.process_time()
-        turn = service.wait_for_turn(service.start_turn(session, content=question).pk, timeout=60)
+        turn = control.wait_for_turn(control.start_turn(session, content=question).pk, timeout=60)
         milliseconds = (time.process_time() - start) * 1000
         requests = [
             request.json

@@ -18,7 +18,7 @@ from chatcore.base.net import strangers
 from chatcore.base.threads import ThreadPool
 from chatcore.models import McpServer, Session, Turn
 from chatcore.tools.mcp.refresh import refresh_server
-from chatcore.turns import recorder, recovery, service
+from chatcore.turns import control, recorder, recovery
 from chatcore.turns.generation import CALLS_AT_ONCE
 from models_registry.models import AiModel
 from tests.support.mcp_server import ToolServer, running, tool_server
@@ -93,8 +93,8 @@ def test_no_lock_is_waited_for_with_a_connection_in_hand_nor_the_reverse(
     monkeypatch.setattr(BaseDatabaseWrapper, "connect", connect)
     scripted.default = Reply(chunks=["One ", "two ", "three."])
     for number in range(5):
-        turn = service.start_turn(session, content=f"Count {number}.")
-        assert service.wait_for_turn(turn.pk).status == Turn.Status.COMPLETED
+        turn = control.start_turn(session, content=f"Count {number}.")
+        assert control.wait_for_turn(turn.pk).status == Turn.Status.COMPLETED
 
     assert watched_lock.waits  # the ends of answers wait for the writer of deltas
     assert not any(watched_lock.waits)
@@ -134,8 +134,8 @@ def test_a_stranger_is_waited_for_without_a_connection(
     monkeypatch.setattr(strangers, "asyncio", SimpleNamespace(run=run))
     tool_server.gate.set()
     scripted.script(call_silent_tools(2), Reply(text="Done."))
-    turn = service.start_turn(silent_session, content="Wait.")
-    assert service.wait_for_turn(turn.pk).status == Turn.Status.COMPLETED
+    turn = control.start_turn(silent_session, content="Wait.")
+    assert control.wait_for_turn(turn.pk).status == Turn.Status.COMPLETED
     assert open_connections == [False, False]
 
 
@@ -143,10 +143,10 @@ def test_a_round_calls_so_many_tools_at_once_and_the_rest_waits(
     silent_session: Session, scripted: ScriptedModel, tool_server: ToolServer
 ) -> None:
     scripted.script(call_silent_tools(CALLS_AT_ONCE + 3), Reply(text="Done."))
-    turn = service.start_turn(silent_session, content="Wait.")
+    turn = control.start_turn(silent_session, content="Wait.")
     wait_until(lambda: tool_server.silent_calls == CALLS_AT_ONCE, what="the first calls")
     tool_server.gate.set()
-    assert service.wait_for_turn(turn.pk).status == Turn.Status.COMPLETED
+    assert control.wait_for_turn(turn.pk).status == Turn.Status.COMPLETED
     assert tool_server.silent_calls == CALLS_AT_ONCE + 3
     results = silent_session.messages.filter(role="tool").order_by("seq")
     assert {result.content for result in results} == {
@@ -175,7 +175,7 @@ def test_silent_tools_of_one_person_keep_nobody_from_an_answer(
         return call_silent_tools(6) if asks_for_tools and not has_results else Reply(text="Hi.")
 
     scripted.default = reply
-    silent_turns = [service.start_turn(silent, content="Wait.") for silent in sessions]
+    silent_turns = [control.start_turn(silent, content="Wait.") for silent in sessions]
     wait_until(lambda: tool_server.silent_calls >= 16, what="as many calls as one person may have")
 
     bob = User.objects.create_user("bob")
@@ -189,14 +189,14 @@ def test_silent_tools_of_one_person_keep_nobody_from_an_answer(
     assert {status for (status,) in statuses} == {Turn.Status.RUNNING}
     tool_server.gate.set()
     for turn in silent_turns:
-        assert service.wait_for_turn(turn.pk).status == Turn.Status.COMPLETED
+        assert control.wait_for_turn(turn.pk).status == Turn.Status.COMPLETED
 
 
 def test_a_process_never_closes_a_turn_that_it_answers_itself(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(chunks=["One ", "two."], cut_after=1, hang=True))
-    turn = service.start_turn(session, content="Count.")
+    turn = control.start_turn(session, content="Count.")
     wait_until(lambda: session.messages.filter(role="assistant").exists(), what="the first word")
     Turn.objects.filter(pk=turn.pk).update(lease_until="2026-01-01T00:00Z")
 
@@ -204,7 +204,7 @@ def test_a_process_never_closes_a_turn_that_it_answers_itself(
     turn.refresh_from_db()
     assert turn.status == Turn.Status.RUNNING
     assert turn.lease_until.year > 2025
-    service.cancel_turn(session.pk)
+    control.cancel_turn(session.pk)
 
 
 def test_a_person_has_so_many_places_in_a_pool_and_others_have_theirs() -> None:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from chatcore.models import Session, SessionEvent, Turn
-from chatcore.turns import recovery, service
+from chatcore.turns import control, recovery
 from tests.support.client_tool_requests import (
     SCHEMA,
     WEATHER,
@@ -247,7 +247,7 @@ def test_results_can_be_followed_like_a_message(
     taken = bring(api, address, ("r", "Rain"), Prefer="respond-async")
     assert taken.status_code == 202
     after = int(taken.json()["events"].partition("after=")[2])
-    service.wait_for_turn(taken.json()["turn"], 10)
+    control.wait_for_turn(taken.json()["turn"], 10)
     told = SessionEvent.objects.filter(session=session, seq__gt=after).order_by("seq")
     assert [told[0].name, told[1].name] == ["message.created", "tool_call.completed"]
 

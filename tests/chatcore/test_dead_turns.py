@@ -15,7 +15,7 @@ from chatcore.events import log as event_log
 from chatcore.events.types import DeltaPayload, EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.sessions import verification
-from chatcore.turns import generation, leases, recovery, service
+from chatcore.turns import control, generation, leases, recovery
 from chatcore.turns.messages import append_message
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -61,8 +61,8 @@ class TestALeaseThatIsTooFarAhead:
     def test_the_next_message_is_answered(
         self, session: Session, scripted: ScriptedModel, turn: Turn
     ) -> None:
-        next_turn = service.start_turn(session, content="Hello?")
-        assert service.wait_for_turn(next_turn.pk, 30).status == Turn.Status.COMPLETED
+        next_turn = control.start_turn(session, content="Hello?")
+        assert control.wait_for_turn(next_turn.pk, 30).status == Turn.Status.COMPLETED
         assert get_status(turn) == Turn.Status.INTERRUPTED
 
     def test_one_that_is_a_little_ahead_lives(self, session: Session) -> None:
@@ -114,7 +114,7 @@ class TestCancel:
 
     def test_it_comes_true_when_the_lease_ends(self, session: Session) -> None:
         turn = leave_turn(session, lease=leases.LEASE)
-        assert service.cancel_turn(session.pk)
+        assert control.cancel_turn(session.pk)
         assert get_status(turn) == Turn.Status.RUNNING, "nobody knows yet that its process is dead"
         Turn.objects.update(lease_until=timezone.now() + A_SECOND_AGO)
         recovery.recover_dead_turns()
@@ -131,7 +131,7 @@ class TestCancel:
 
         monkeypatch.setattr(generation, "_store_answer", store_late)
         scripted.script(Reply(chunks=["All ", "of it."]))
-        turn = service.wait_for_turn(service.start_turn(session, content="Hello").pk, 30)
+        turn = control.wait_for_turn(control.start_turn(session, content="Hello").pk, 30)
         assert (turn.status, get_last_event(session)) == (Turn.Status.CANCELLED, "turn.cancelled")
         answer = session.messages.get(role="assistant")
         assert (answer.content, answer.status) == ("All of it.", "interrupted")

@@ -15,7 +15,7 @@ from chatcore.models import Session
 from chatcore.providers import client as provider_client
 from chatcore.providers import model_lists
 from chatcore.providers.model_lists import LocalServer
-from chatcore.turns import service
+from chatcore.turns import control
 from models_registry.models import AiModel, Provider
 from tests.support.sample_site import Site, page, sites
 from tests.support.scripted_model import ScriptedModel
@@ -137,7 +137,7 @@ def test_a_llama_cpp_on_this_machine_is_asked_how_far_it_has_read(
     monkeypatch.setattr(model_lists, "LOCAL_SERVERS", (replace(server, port=port),))
     operator.post(reverse("connect_local_server", args=["llama-cpp"]), {"model": "test-model"})
     session = Session.objects.create(owner=user, model=AiModel.objects.filter_usable().get())
-    service.wait_for_turn(service.start_turn(session, content="Hello?").pk, 10)
+    control.wait_for_turn(control.start_turn(session, content="Hello?").pk, 10)
     assert scripted.requests[-1].json["return_progress"] is True
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from chatcore.events.types import EventType
 from chatcore.models import Session, SessionEvent, Turn
-from chatcore.turns import recorder, service
+from chatcore.turns import control, recorder
 from models_registry.models import AiModel
 from tests.support.browsing import PausedChunks
 from tests.support.provider_calls import build_refusal
@@ -29,7 +29,7 @@ def list_told(session: Session) -> list[tuple[int, int]]:
 
 
 def answer(session: Session) -> Turn:
-    return service.wait_for_turn(service.start_turn(session, content="Read all this.").pk, 10)
+    return control.wait_for_turn(control.start_turn(session, content="Read all this.").pk, 10)
 
 
 def test_what_is_read_is_told_without_what_the_cache_holds(
@@ -38,12 +38,12 @@ def test_what_is_read_is_told_without_what_the_cache_holds(
     monkeypatch.setattr(recorder, "TELL_SECONDS", 0)
     words = PausedChunks("Done.")
     scripted.script(Reply(reading=[(100, 250, 400)], chunks=words))
-    turn = service.start_turn(session, content="Read all this.")
+    turn = control.start_turn(session, content="Read all this.")
     try:
         wait_until(lambda: bool(list_told(session)))
     finally:
         words.resume.set()
-    service.wait_for_turn(turn.pk, 10)
+    control.wait_for_turn(turn.pk, 10)
     assert list_told(session) == [(150, 300)]
     assert session.messages.get(role="assistant").content == "Done."
 

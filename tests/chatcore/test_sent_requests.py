@@ -26,7 +26,7 @@ from chatcore.sessions import deletion as session_deletion
 from chatcore.sessions import discarding
 from chatcore.sessions.changes import record_session_change
 from chatcore.transfer import importer
-from chatcore.turns import deletion, service
+from chatcore.turns import control, deletion
 from compaction.runs import engine
 from tests.support.compaction_sessions import (
     list_chat_calls,
@@ -283,10 +283,10 @@ def test_a_stopped_answer_has_its_request_too(
     api: APIClient, session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(text="One two three", cut_after=2, hang=True))
-    turn = service.start_turn(session, content="Count.")
+    turn = control.start_turn(session, content="Count.")
     wait_until(lambda: session.messages.filter(role="assistant").exists())
-    service.cancel_turn(session.pk)
-    service.wait_for_turn(turn.pk)
+    control.cancel_turn(session.pk)
+    control.wait_for_turn(turn.pk)
     answer = list_answers(session)[0]
     assert answer.status == Message.Status.INTERRUPTED
     assert read_shown(fetch_request(api, answer)) == read_sent(scripted, 0)

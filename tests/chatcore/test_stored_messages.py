@@ -12,7 +12,7 @@ from chatcore.base.runner import turn_runner
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, SessionUpdatedPayload
 from chatcore.models import Session, SessionEvent, Turn
-from chatcore.turns import service
+from chatcore.turns import control
 from chatcore.turns.messages import (
     append_message,
     build_completed_event,
@@ -103,7 +103,7 @@ def test_a_turn_begins_with_few_statements_and_points_to_its_events(
     monkeypatch.setattr(turn_runner, "launch", lambda *_: None)  # the answer is another matter
     Session.objects.filter(pk=session.pk).update(title="Greeting")
     with CaptureQueriesContext(connection) as captured:
-        turn = service.start_turn(session, content="Hello!", idempotency_key="one")
+        turn = control.start_turn(session, content="Hello!", idempotency_key="one")
     assert list_writes(captured) == ["UPDATE", "INSERT", "INSERT", "INSERT"]
     assert count_reads(captured) == 4  # the right to the model is one
     stored_turn = Turn.objects.get()

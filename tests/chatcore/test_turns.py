@@ -12,7 +12,7 @@ from chatcore.events import log as event_log
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.providers.base import ToolCall
 from chatcore.signals import response_completed
-from chatcore.turns import leases, recovery, service
+from chatcore.turns import control, leases, recovery
 from chatcore.turns.messages import append_message
 from models_registry.models import AiModel
 from tests.support.events import append_events
@@ -36,14 +36,14 @@ def names_of(session: Session) -> list[str]:
 def test_waiting_for_a_turn_that_does_not_end_raises_a_timeout(session: Session) -> None:
     turn = Turn.objects.create(session=session, lease_until=timezone.now())
     with pytest.raises(TimeoutError, match=f"Turn {turn.pk} is still running"):
-        service.wait_for_turn(turn.pk, 0.01)
+        control.wait_for_turn(turn.pk, 0.01)
 
 
 def test_it_stores_the_question_and_the_answer_with_its_usage(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(text="Four.", usage=(20, 2)))
-    turn = service.wait_for_turn(service.start_turn(session, content="Two and two?").pk, 10)
+    turn = control.wait_for_turn(control.start_turn(session, content="Two and two?").pk, 10)
     assert turn.status == Turn.Status.COMPLETED
     assert words_of(session) == [
         ("user", "Two and two?", "complete"),
@@ -68,13 +68,13 @@ def test_it_commits_the_question_before_the_provider_is_called(
         return Reply(text="ok")
 
     scripted.default = reply
-    service.wait_for_turn(service.start_turn(session, content="hello").pk, 10)
+    control.wait_for_turn(control.start_turn(session, content="hello").pk, 10)
     assert seen == [1]
 
 
 def test_the_deltas_put_together_are_the_answer(session: Session, scripted: ScriptedModel) -> None:
     scripted.script(Reply(chunks=["Ein ", "Gr", "üß", "dich 👋🏽", " — fertig"], chunk_delay=0.07))
-    service.wait_for_turn(service.start_turn(session, content="hi").pk, 10)
+    control.wait_for_turn(control.start_turn(session, content="hi").pk, 10)
     answer = session.messages.get(role="assistant")
     text = ""
     for event in event_log.read_events(session.pk, 0):
@@ -87,7 +87,7 @@ def test_the_deltas_put_together_are_the_answer(session: Session, scripted: Scri
 
 def test_it_tells_its_story_in_order(session: Session, scripted: ScriptedModel) -> None:
     scripted.script(Reply(chunks=["Hello."]))
-    service.wait_for_turn(service.start_turn(session, content="hi").pk, 10)
+    control.wait_for_turn(control.start_turn(session, content="hi").pk, 10)
     assert [name for name in names_of(session) if name.startswith(("turn.", "message."))] == [
         "turn.started",
         "message.created",
@@ -100,26 +100,26 @@ def test_it_tells_its_story_in_order(session: Session, scripted: ScriptedModel) 
 
 def test_a_second_turn_is_refused_while_one_runs(session: Session, scripted: ScriptedModel) -> None:
     scripted.script(Reply(text="slow", delay=1.0))
-    first = service.start_turn(session, content="one")
+    first = control.start_turn(session, content="one")
     with pytest.raises(leases.TurnRunning) as refused:
-        service.start_turn(session, content="two")
+        control.start_turn(session, content="two")
     assert refused.value.turn_id == first.pk
-    service.wait_for_turn(first.pk, 10)
+    control.wait_for_turn(first.pk, 10)
     assert session.messages.filter(role="user").count() == 1
 
 
 def test_the_same_idempotency_key_is_the_same_turn(
     session: Session, scripted: ScriptedModel
 ) -> None:
-    first = service.wait_for_turn(
-        service.start_turn(session, content="one", idempotency_key="k", payload_hash="a").pk, 10
+    first = control.wait_for_turn(
+        control.start_turn(session, content="one", idempotency_key="k", payload_hash="a").pk, 10
     )
     assert (
-        service.start_turn(session, content="one", idempotency_key="k", payload_hash="a").pk
+        control.start_turn(session, content="one", idempotency_key="k", payload_hash="a").pk
         == first.pk
     )
-    with pytest.raises(service.IdempotencyConflict):
-        service.start_turn(session, content="other", idempotency_key="k", payload_hash="b")
+    with pytest.raises(control.IdempotencyConflict):
+        control.start_turn(session, content="other", idempotency_key="k", payload_hash="b")
     assert len(scripted.requests) == 1
 
 
@@ -128,7 +128,7 @@ def test_a_session_without_a_model_takes_the_default_one_when_it_sends(
 ) -> None:
     scripted.script(Reply(text="Hello."))
     Session.objects.filter(pk=session.pk).update(model=None)
-    turn = service.wait_for_turn(service.start_turn(session, content="hello").pk, 10)
+    turn = control.wait_for_turn(control.start_turn(session, content="hello").pk, 10)
     session.refresh_from_db()
     assert (turn.status, session.model) == (Turn.Status.COMPLETED, model)
 
@@ -138,8 +138,8 @@ def test_a_session_for_which_there_is_no_model_stores_nothing(
 ) -> None:
     AiModel.objects.update(is_active=False)
     Session.objects.filter(pk=session.pk).update(model=None)
-    with pytest.raises(service.NoModel):
-        service.start_turn(session, content="hello")
+    with pytest.raises(control.NoModel):
+        control.start_turn(session, content="hello")
     assert not session.messages.exists()
 
 
@@ -147,22 +147,22 @@ def test_cancel_keeps_the_partial_answer_as_interrupted(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(chunks=["word "] * 200, chunk_delay=0.05))
-    turn = service.start_turn(session, content="go on")
+    turn = control.start_turn(session, content="go on")
     wait_until(lambda: "message.delta" in names_of(session))
-    assert service.cancel_turn(session.pk)
-    turn = service.wait_for_turn(turn.pk, 10)
+    assert control.cancel_turn(session.pk)
+    turn = control.wait_for_turn(turn.pk, 10)
     answer = session.messages.get(role="assistant")
     assert (turn.status, answer.status) == (Turn.Status.CANCELLED, Message.Status.INTERRUPTED)
     assert answer.content.startswith("word ")
     assert names_of(session)[-1] == "turn.cancelled"
-    assert not service.cancel_turn(session.pk)
+    assert not control.cancel_turn(session.pk)
 
 
 def test_a_process_that_stops_writes_down_what_was_said(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(chunks=["word "] * 200, chunk_delay=0.05))
-    turn = service.start_turn(session, content="go on")
+    turn = control.start_turn(session, content="go on")
     wait_until(lambda: "message.delta" in names_of(session))
     turn_runner.stop()
     turn.refresh_from_db()
@@ -187,7 +187,7 @@ def test_a_failed_call_keeps_the_question_and_invents_no_answer(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.default = Reply(status=401, body=b'{"error": {"message": "bad key sk-secret"}}')
-    turn = service.wait_for_turn(service.start_turn(session, content="hello").pk, 10)
+    turn = control.wait_for_turn(control.start_turn(session, content="hello").pk, 10)
     assert turn.status == Turn.Status.FAILED
     assert turn.error is not None
     assert turn.error["type"] == "provider_auth"
@@ -196,7 +196,7 @@ def test_a_failed_call_keeps_the_question_and_invents_no_answer(
 
 def test_a_cut_stream_keeps_what_was_said(session: Session, scripted: ScriptedModel) -> None:
     scripted.script(Reply(chunks=["one ", "two ", "three "], cut_after=2, chunk_delay=0.05))
-    turn = service.wait_for_turn(service.start_turn(session, content="count").pk, 10)
+    turn = control.wait_for_turn(control.start_turn(session, content="count").pk, 10)
     assert turn.status == Turn.Status.FAILED
     assert words_of(session)[1] == ("assistant", "one two ", "interrupted")
 
@@ -205,7 +205,7 @@ def test_an_empty_answer_is_a_problem_not_a_message(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(text=""))
-    turn = service.wait_for_turn(service.start_turn(session, content="hello").pk, 10)
+    turn = control.wait_for_turn(control.start_turn(session, content="hello").pk, 10)
     assert turn.status == Turn.Status.FAILED
     assert words_of(session) == [("user", "hello", "complete")]
 
@@ -220,7 +220,7 @@ def test_tools_run_and_the_turn_goes_on(session: Session, scripted: ScriptedMode
         ),
         Reply(text="It is 42."),
     )
-    turn = service.wait_for_turn(service.start_turn(session, content="6 times 7?").pk, 10)
+    turn = control.wait_for_turn(control.start_turn(session, content="6 times 7?").pk, 10)
     assert turn.status == Turn.Status.COMPLETED
     results = {m.tool_call_id: m for m in session.messages.filter(role="tool")}
     assert "42" in results["a"].content
@@ -238,7 +238,7 @@ def test_a_call_is_told_with_the_message_that_makes_it(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(tool_calls=[calculating("6*7", id="a")]), Reply(text="It is 42."))
-    service.wait_for_turn(service.start_turn(session, content="6 times 7?").pk, 10)
+    control.wait_for_turn(control.start_turn(session, content="6 times 7?").pk, 10)
     told = SessionEvent.objects.get(name="tool_call.started").data
     asking = session.messages.get(role="assistant", content="")
     assert told == {
@@ -261,7 +261,7 @@ def test_a_call_that_no_column_holds_is_answered_all_the_same(
     session: Session, scripted: ScriptedModel, garbage: ToolCall
 ) -> None:
     scripted.script(Reply(tool_calls=[garbage], reasoning="Hm\0m"), Reply(text="Sorry."))
-    turn = service.wait_for_turn(service.start_turn(session, content="6 times 7?").pk, 10)
+    turn = control.wait_for_turn(control.start_turn(session, content="6 times 7?").pk, 10)
     assert turn.status == Turn.Status.COMPLETED
     assert (
         session.messages.get(role="tool").tool_call_id
@@ -274,7 +274,7 @@ def test_a_model_that_only_calls_tools_is_stopped_after_the_rounds_of_the_settin
 ) -> None:
     monkeypatch.setitem(settings.CHATCORE, "TOOL_ROUNDS", 3)
     scripted.default = lambda _: Reply(tool_calls=[calculating("1+1", id="x")])
-    turn = service.wait_for_turn(service.start_turn(session, content="loop").pk, 20)
+    turn = control.wait_for_turn(control.start_turn(session, content="loop").pk, 20)
     assert turn.error is not None
     assert turn.error["type"] == "tool_rounds_exceeded"
     assert len(scripted.requests) == 3
@@ -290,7 +290,7 @@ def test_it_announces_the_response_once_when_it_is_committed(
 
     response_completed.connect(listener, weak=False, dispatch_uid="test")
     try:
-        service.wait_for_turn(service.start_turn(session, content="hi").pk, 10)
+        control.wait_for_turn(control.start_turn(session, content="hi").pk, 10)
     finally:
         response_completed.disconnect(dispatch_uid="test")
     assert heard == [True]

@@ -19,7 +19,7 @@ from chatcore.events import log as event_log
 from chatcore.events.types import DeltaPayload, EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.providers.base import Request, StreamEnd, TextDelta
-from chatcore.turns import delta_writer, generation, leases, lifecycle, recovery, service
+from chatcore.turns import control, delta_writer, generation, leases, lifecycle, recovery
 from chatcore.turns.leases import TurnLost
 from chatcore.turns.messages import append_message
 from chatcore.turns.recorder import AnswerRecorder
@@ -48,7 +48,7 @@ def names_of(session: Session) -> list[str]:
 def count_to_three(session: Session, scripted: ScriptedModel) -> str:
     """Return the answer as it is stored, which is as it is in the log."""
     scripted.script(Reply(chunks=["one ", "two ", "three "], chunk_delay=0.3))
-    turn = service.wait_for_turn(service.start_turn(session, content="count").pk, 30)
+    turn = control.wait_for_turn(control.start_turn(session, content="count").pk, 30)
     answer = session.messages.get(role="assistant")
     assert (turn.status, answer.status) == (Turn.Status.COMPLETED, Message.Status.COMPLETE)
     assert answer.content == event_log.join_deltas(answer.pk)[0]
@@ -60,11 +60,11 @@ def test_a_turn_can_be_cancelled_before_its_first_word(
     session: Session, scripted: ScriptedModel, has_asked: bool
 ) -> None:
     scripted.script(Reply(text="slow", hang=True))
-    turn = service.start_turn(session, content="go on")
+    turn = control.start_turn(session, content="go on")
     if has_asked:
         wait_until(lambda: scripted.requests, what="the call of the model")
-    assert service.cancel_turn(session.pk)
-    assert service.wait_for_turn(turn.pk, 20).status == Turn.Status.CANCELLED
+    assert control.cancel_turn(session.pk)
+    assert control.wait_for_turn(turn.pk, 20).status == Turn.Status.CANCELLED
     assert names_of(session)[-1] == "turn.cancelled"
 
 
@@ -73,13 +73,13 @@ def test_cancelling_again_and_again_loses_nothing_that_was_said(
     session: Session, scripted: ScriptedModel, between: float
 ) -> None:
     scripted.script(Reply(chunks=["word "] * 200, chunk_delay=0.02))
-    turn = service.start_turn(session, content="go on")
+    turn = control.start_turn(session, content="go on")
     wait_until(lambda: "message.delta" in names_of(session))
     for _ in range(4):
-        service.cancel_turn(session.pk)
+        control.cancel_turn(session.pk)
         turn_runner.cancel(turn.pk)
         turn_runner.wait(turn.pk, between)
-    assert service.wait_for_turn(turn.pk, 20).status == Turn.Status.CANCELLED
+    assert control.wait_for_turn(turn.pk, 20).status == Turn.Status.CANCELLED
     answer = session.messages.get(role="assistant")
     assert answer.status == Message.Status.INTERRUPTED
     assert answer.content == event_log.join_deltas(answer.pk)[0] != ""
@@ -161,11 +161,11 @@ def test_words_wait_for_another_writer_for_as_long_as_it_takes(
     if connection.vendor != "sqlite":
         pytest.skip("Only SQLite locks the whole database.")
     scripted.script(Reply(chunks=["word "] * 15, chunk_delay=0.1))
-    turn = service.start_turn(session, content="count")
+    turn = control.start_turn(session, content="count")
     wait_until(lambda: "message.delta" in names_of(session))
     with lock_sqlite():
         time.sleep(20 * delta_writer.LOCK_SECONDS)
-    assert service.wait_for_turn(turn.pk, 30).status == Turn.Status.COMPLETED
+    assert control.wait_for_turn(turn.pk, 30).status == Turn.Status.COMPLETED
     assert session.messages.get(role="assistant").content == "word " * 15
     assert "not written" not in caplog.text
 
@@ -177,7 +177,7 @@ def test_a_log_that_fails_for_a_second_in_the_middle_of_eight_answers_loses_no_w
     scripted.default = Reply(chunks=chunks, chunk_delay=0.1)
     others = [Session.objects.create(owner=session.owner, model=session.model) for _ in range(7)]
     sessions = [session, *others]
-    turns = [service.start_turn(each, content="count") for each in sessions]
+    turns = [control.start_turn(each, content="count") for each in sessions]
     wait_until(lambda: SessionEvent.objects.filter(name="message.delta").count() >= len(sessions))
     store, fails_until = event_log.store_numbered_events, time.monotonic() + 1
     failures: list[float] = []
@@ -189,7 +189,7 @@ def test_a_log_that_fails_for_a_second_in_the_middle_of_eight_answers_loses_no_w
         store(new_events, last_seqs)
 
     monkeypatch.setattr(event_log, "store_numbered_events", store_or_fail)
-    ends = [service.wait_for_turn(turn.pk, 30).status for turn in turns]
+    ends = [control.wait_for_turn(turn.pk, 30).status for turn in turns]
     assert (set(ends), bool(failures)) == ({Turn.Status.COMPLETED}, True)
     for each in sessions:
         answer = each.messages.get(role="assistant")
@@ -209,7 +209,7 @@ def test_an_end_that_the_database_refuses_at_first_is_stored_with_its_words(
 
     monkeypatch.setattr(lifecycle, "end_turn", end_or_fail)
     scripted.script(Reply(chunks=["half ", "of it"], chunk_delay=0.3, cut_after=1))
-    turn = service.wait_for_turn(service.start_turn(session, content="go on").pk, 30)
+    turn = control.wait_for_turn(control.start_turn(session, content="go on").pk, 30)
     answer = session.messages.get(role="assistant")
     assert (turn.status, answer.status) == (Turn.Status.FAILED, Message.Status.INTERRUPTED)
     assert answer.content == event_log.join_deltas(answer.pk)[0] == "half "
@@ -229,7 +229,7 @@ def test_an_answer_without_an_end_is_stopped_and_kept(
 ) -> None:
     settings.CHATCORE = {**settings.CHATCORE, bound: value}
     scripted.script(Reply(chunks=["word " * 20] * 200, chunk_delay=0.05))
-    turn = service.wait_for_turn(service.start_turn(session, content="go on").pk, 30)
+    turn = control.wait_for_turn(control.start_turn(session, content="go on").pk, 30)
     answer = session.messages.get(role="assistant")
     assert (turn.status, answer.status) == (Turn.Status.FAILED, Message.Status.INTERRUPTED)
     assert turn.error is not None
@@ -245,7 +245,7 @@ def test_an_error_that_no_other_attempt_mends_fails_the_turn(
             cursor.execute("SELECT nonsense FROM nowhere")
 
     monkeypatch.setattr(AnswerRecorder, "complete_message", write_nonsense)
-    turn = service.wait_for_turn(service.start_turn(session, content="go on").pk, 30)
+    turn = control.wait_for_turn(control.start_turn(session, content="go on").pk, 30)
     answer = session.messages.get(role="assistant")
     assert (turn.status, answer.status) == (Turn.Status.FAILED, Message.Status.INTERRUPTED)
     assert answer.content != ""
@@ -338,7 +338,7 @@ def test_the_next_turn_closes_one_whose_process_died(
 ) -> None:
     Turn.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
     assert (
-        service.wait_for_turn(service.start_turn(session, content="hi").pk, 30).status
+        control.wait_for_turn(control.start_turn(session, content="hi").pk, 30).status
         == Turn.Status.COMPLETED
     )
     turn.refresh_from_db()
@@ -368,7 +368,7 @@ def test_slow_work_of_many_turns_holds_up_no_other(
         for other in others:
             turn_runner.launch(other, slow)
         assert (
-            service.wait_for_turn(service.start_turn(session, content="hi").pk, 15).status
+            control.wait_for_turn(control.start_turn(session, content="hi").pk, 15).status
             == Turn.Status.COMPLETED
         )
     finally:
@@ -381,13 +381,13 @@ def test_whoever_waits_for_an_answer_holds_no_connection(
     session: Session, scripted: ScriptedModel
 ) -> None:
     scripted.script(Reply(text="slow", delay=3))
-    turn = service.start_turn(session, content="hi")
+    turn = control.start_turn(session, content="hi")
     mine: list[Any] = []
 
     def wait() -> None:
         Turn.objects.get(pk=turn.pk)
         mine.append(connections["default"])
-        service.wait_for_turn(turn.pk, 30)
+        control.wait_for_turn(turn.pk, 30)
         connections.close_all()
 
     waiting = threading.Thread(target=wait)

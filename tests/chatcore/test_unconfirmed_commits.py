@@ -8,7 +8,7 @@ import pytest
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from chatcore.models import Message, Session, SessionEvent, Turn
-from chatcore.turns import service
+from chatcore.turns import control
 from tests.support.crash_points import build_lost_connection
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
@@ -60,8 +60,8 @@ def run_turn(session: Session, scripted: ScriptedModel) -> Counter[str]:
     call = make_tool_call("calculate", {"expression": "6*7"}, id="c1")
     scripted.script(Reply(tool_calls=[call]), Reply(chunks=["It is ", "42."]))
     Session.objects.filter(pk=session.pk).update(title="Sums")
-    turn = service.start_turn(session, content="How much is six times seven?")
-    turn = service.wait_for_turn(turn.pk, 30)
+    turn = control.start_turn(session, content="How much is six times seven?")
+    turn = control.wait_for_turn(turn.pk, 30)
     messages = list(Message.objects.filter(session=session).order_by("seq"))
     assert turn.status == Turn.Status.COMPLETED
     assert [(message.role, message.content) for message in messages] == [

@@ -11,7 +11,7 @@ from django.db import connection
 
 from chatcore.models import Message, Session
 from chatcore.sessions import verification
-from chatcore.turns import service
+from chatcore.turns import control
 from chatcore.turns.messages import append_message, build_created_event
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -78,8 +78,8 @@ def test_it_finds_nothing_while_answers_are_streamed(
     def talk(each: Session) -> None:
         try:
             for number in range(ANSWERS // 4):
-                turn = service.start_turn(each, content=f"Question {number}")
-                service.wait_for_turn(turn.pk, 60)
+                turn = control.start_turn(each, content=f"Question {number}")
+                control.wait_for_turn(turn.pk, 60)
         finally:
             connection.close()
 

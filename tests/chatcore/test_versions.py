@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 
 from chatcore.events import log as event_log
 from chatcore.models import Message, Session, SessionEvent, Turn
-from chatcore.turns import service
+from chatcore.turns import control
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import fill_session, list_chat_calls, summarize_or_chat
 from tests.support.scripted_model import ScriptedModel, make_tool_call
@@ -291,7 +291,7 @@ def test_it_can_be_followed_like_any_turn(
     )
     assert taken.status_code == 202
     assert f"/api/v1/sessions/{session.pk}/events?after=" in taken.json()["events"]
-    turn = service.wait_for_turn(taken.json()["turn"], 10)
+    turn = control.wait_for_turn(taken.json()["turn"], 10)
     assert turn.status == "completed"
     told = SessionEvent.objects.filter(session=session, seq__gte=turn.first_event_seq).order_by(
         "seq"

@@ -8,7 +8,7 @@ from django.db import connections
 from rest_framework.test import APIClient
 
 from chatcore.models import Message, Session
-from chatcore.turns import service
+from chatcore.turns import control
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 from tests.support.soundness import sound
@@ -44,7 +44,7 @@ def test_nothing_is_changed_while_an_answer_is_given(
 ) -> None:
     say(api, session, scripted, ("Tea?", "No."))
     scripted.script(Reply(text="slow", delay=20))
-    turn = service.start_turn(session, content="Why?")
+    turn = control.start_turn(session, content="Why?")
     for message in session.messages.all():
         refused = act(api, message)
         assert (refused.status_code, refused.json()["type"], refused.json()["turn"]) == (
@@ -52,8 +52,8 @@ def test_nothing_is_changed_while_an_answer_is_given(
             "turn_running",
             str(turn.pk),
         )
-    service.cancel_turn(session.pk)
-    service.wait_for_turn(turn.pk, 10)
+    control.cancel_turn(session.pk)
+    control.wait_for_turn(turn.pk, 10)
 
 
 def test_what_is_superseded_is_neither_edited_nor_answered(

@@ -3,7 +3,7 @@
 import pytest
 
 from chatcore.models import Message, Session
-from chatcore.turns import service
+from chatcore.turns import control
 from compaction.models import CompactionPolicy, CompactionRun, SessionState
 from compaction.runs import engine
 from compaction.sessions import session_context
@@ -171,8 +171,8 @@ def test_a_run_reckons_with_the_tools_that_the_client_runs(
 ) -> None:
     fill_session(session, messages=12)
     theirs = [{"name": "look_up", "description": "Looks it up. " * 1_000, "parameters": {}}]
-    turn = service.wait_for_turn(
-        service.start_turn(session, content="And the flight?", tools=theirs).pk, timeout=30
+    turn = control.wait_for_turn(
+        control.start_turn(session, content="And the flight?", tools=theirs).pk, timeout=30
     )
     assert (turn.status, turn.notices) == ("completed", [])
     assert list(CompactionRun.objects.values_list("trigger", "status")) == [

@@ -3,7 +3,7 @@
 import pytest
 
 from chatcore.models import Session
-from chatcore.turns import service
+from chatcore.turns import control
 from compaction.models import SessionState
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
@@ -42,8 +42,8 @@ def test_what_an_overflow_teaches_reckons_with_the_tools_that_the_client_runs(
     fill_session(session, messages=8)
     theirs = [{"name": "look_up", "description": "Looks it up. " * 1_000, "parameters": {}}]
     scripted.script(make_overflow(tokens=9000, window=8192))
-    turn = service.wait_for_turn(
-        service.start_turn(session, content="And the flight?", tools=theirs).pk, timeout=30
+    turn = control.wait_for_turn(
+        control.start_turn(session, content="And the flight?", tools=theirs).pk, timeout=30
     )
     assert turn.status == "completed"
     assert SessionState.objects.get().learned_scale < 1.3  # without them it would be 2

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection, connections
 
 from chatcore.models import Session
-from chatcore.turns import service
+from chatcore.turns import control
 from compaction.models import CompactionRun
 from compaction.requests import guard, measured_request
 from compaction.runs import engine
@@ -209,10 +209,10 @@ def test_a_canceled_turn_waits_no_longer(
     fill_session(use_policy(session, flow={"while_compacting": "wait"}), messages=14)
     worker = run_of_another_worker(session, 60.0, scripted)
     session.refresh_from_db()
-    turn = service.start_turn(session, content="And the flight?")
+    turn = control.start_turn(session, content="And the flight?")
     assert waiting.wait(60)
-    assert service.cancel_turn(session.pk)
-    assert service.wait_for_turn(turn.pk, timeout=50).status == "cancelled"
+    assert control.cancel_turn(session.pk)
+    assert control.wait_for_turn(turn.pk, timeout=50).status == "cancelled"
     assert over.wait(50)  # the thread is free again, long before the lease would have ended
     assert CompactionRun.objects.get().status == "running"
     assert not list_chat_calls(scripted)

@@ -27,12 +27,12 @@ from tests.support.scripted_model import ScriptedModel
 
 pytestmark = [pytest.mark.faults, pytest.mark.django_db(transaction=True)]
 
-SEND = "chatcore.turns.service.start_turn"
+SEND = "chatcore.turns.control.start_turn"
 WRITE_DELTAS = "chatcore.turns.delta_writer.DeltaWriter._write_locked"
 STORE_ANSWER = "chatcore.turns.generation._store_answer"
 MEASURE = "compaction.runs.after_response.measure_and_request_run"
 WAIT = "chatcore.turns.generation._wait"
-CANCEL = "chatcore.turns.service.stop_answer"
+CANCEL = "chatcore.turns.control.stop_answer"
 BEGIN_DRAFT = "chatcore.sessions.drafts.SessionDraft.__enter__"
 WRITE_DRAFT = "chatcore.sessions.draft_rows.store_messages"
 BEGIN_RUN = (
@@ -65,7 +65,7 @@ POINTS: dict[str, tuple[str, ...]] = {
         WRITE_DELTAS,
         STORE_ANSWER,
         WAIT,
-        "chatcore.turns.service.submit_tool_results",
+        "chatcore.turns.control.submit_tool_results",
         MEASURE,
     ),
     "cancel": (SEND, WRITE_DELTAS, CANCEL, COUNT_COST, "chatcore.turns.lifecycle._close_turn"),
@@ -74,14 +74,14 @@ POINTS: dict[str, tuple[str, ...]] = {
         STORE_ANSWER,
         WAIT,
         CANCEL,
-        "chatcore.turns.service._cancel_waiting_turn",
+        "chatcore.turns.control._cancel_waiting_turn",
     ),
     "edit": (
         SEND,
         WRITE_DELTAS,
         STORE_ANSWER,
         MEASURE,
-        "chatcore.turns.service.regenerate_answer",
+        "chatcore.turns.control.regenerate_answer",
         "chatcore.turns.versions.restore_version",
     ),
     "compact": (*BEGIN_RUN, *SUMMARIZE, COUNT_COST, INSTALL),
@@ -124,7 +124,7 @@ FAULTS: tuple[tuple[Moment, Action], ...] = (
 )
 CHOSEN = (
     ("talk", STORE_ANSWER),
-    ("use_client_tool", "chatcore.turns.service.submit_tool_results"),
+    ("use_client_tool", "chatcore.turns.control.submit_tool_results"),
     ("compact", INSTALL),
     ("delete_session", "chatcore.sessions.deletion._hide_session"),
     ("import_session", "chatcore.transfer.importer.import_session"),

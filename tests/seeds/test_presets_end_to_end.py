@@ -16,7 +16,7 @@ from chatcore.context import builder
 from chatcore.models import Message, Session, Turn
 from chatcore.providers.base import Request
 from chatcore.sessions import verification
-from chatcore.turns import pins, service
+from chatcore.turns import control, pins
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
 from compaction.runs import engine
@@ -116,14 +116,14 @@ class Talk:
 
     def say(self, content: str, *replies: Reply, status: str = "completed", **options: Any) -> Turn:
         return self._run(
-            lambda: service.start_turn(self.session, content=content, **options), replies, status
+            lambda: control.start_turn(self.session, content=content, **options), replies, status
         )
 
     def regenerate(self) -> Turn:
         """Regenerate the last answer."""
         answer = self.session.messages.exclude_superseded().filter(role="assistant").latest("seq")
         return self._run(
-            lambda: service.regenerate_answer(answer),
+            lambda: control.regenerate_answer(answer),
             (Reply(text="Another answer. " + ENGLISH),),
             "completed",
         )
@@ -131,7 +131,7 @@ class Talk:
     def _run(self, begin: Callable[[], Turn], replies: tuple[Reply, ...], status: str) -> Turn:
         self.provider.replies[:] = replies
         self.session.refresh_from_db()
-        turn = service.wait_for_turn(begin().pk, timeout=60)
+        turn = control.wait_for_turn(begin().pk, timeout=60)
         assert (turn.status, self.provider.violations) == (status, []), turn.error
         self.check()
         run_queued_compactions()

@@ -6,7 +6,7 @@ from typing import Any
 from django.db import connection
 
 from chatcore.models import Message, Session, SessionEvent, Turn
-from chatcore.turns import service
+from chatcore.turns import control
 from compaction.models import CompactionPolicy, CompactionRun
 from compaction.runs import engine
 from tests.support.scripted_model import Received, ScriptedModel
@@ -44,7 +44,7 @@ def fill_session(session: Session, *, messages: int = 14, tokens: int = 485) -> 
 def say(session: Session, content: str = "And what about the flight?") -> Turn:
     """Run one complete turn over HTTP."""
     session.refresh_from_db()
-    return service.wait_for_turn(service.start_turn(session, content=content).pk, timeout=30)
+    return control.wait_for_turn(control.start_turn(session, content=content).pk, timeout=30)
 
 
 def list_event_names(session: Session, prefix: str = "") -> list[str]:

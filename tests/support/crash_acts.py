@@ -17,7 +17,7 @@ from chatcore.sessions import deletion as session_deletion
 from chatcore.sessions import verification
 from chatcore.sessions.discarding import purge_due_sessions
 from chatcore.transfer import importer
-from chatcore.turns import deletion, forks, pins, recovery, service, versions
+from chatcore.turns import control, deletion, forks, pins, recovery, versions
 from chatcore.turns.client_tools import ClientToolResult
 from compaction.models import OPEN_STATUSES, CompactionRun
 from compaction.runs import engine, tasks
@@ -73,7 +73,7 @@ class Stage:
         return Session.objects.get(pk=self.session_id)
 
     def send(self, content: str, **options: Any) -> Turn:
-        turn = service.start_turn(self.session, content=content, idempotency_key=content, **options)
+        turn = control.start_turn(self.session, content=content, idempotency_key=content, **options)
         self.sent.append(content)
         self.tell(content)
         return turn
@@ -84,7 +84,7 @@ class Stage:
 
 def talk(stage: Stage) -> None:
     """Ask what the model answers after a call of a tool."""
-    service.wait_for_turn(stage.send("How much is six times seven?").pk, TURN_SECONDS)
+    control.wait_for_turn(stage.send("How much is six times seven?").pk, TURN_SECONDS)
 
 
 def use_client_tool(stage: Stage) -> None:
@@ -92,31 +92,31 @@ def use_client_tool(stage: Stage) -> None:
     if not wait_until_waiting(turn):
         return
     results = [ClientToolResult(tool_call_id="c1", content="42")]
-    service.submit_tool_results(stage.session, results)
-    service.wait_for_turn(turn.pk, TURN_SECONDS)
+    control.submit_tool_results(stage.session, results)
+    control.wait_for_turn(turn.pk, TURN_SECONDS)
 
 
 def cancel(stage: Stage) -> None:
     turn = stage.send("Go on.")
     wait_until(lambda: SessionEvent.objects.filter(session=stage.session_id, message__gt=0))
-    service.cancel_turn(stage.session_id)
-    service.wait_for_turn(turn.pk, TURN_SECONDS)
+    control.cancel_turn(stage.session_id)
+    control.wait_for_turn(turn.pk, TURN_SECONDS)
 
 
 def cancel_waiting(stage: Stage) -> None:
     turn = stage.send("How much is six times seven, by your tool?", tools=[CLIENT_TOOL])
     wait_until_waiting(turn)
-    service.cancel_turn(stage.session_id)
+    control.cancel_turn(stage.session_id)
 
 
 def edit(stage: Stage) -> None:
     """Ask, ask otherwise, have it answered again, and go back."""
-    service.wait_for_turn(stage.send("Hello.").pk, TURN_SECONDS)
+    control.wait_for_turn(stage.send("Hello.").pk, TURN_SECONDS)
     question = stage.session.messages.filter(role="user").order_by("seq").last()
     assert question is not None
-    service.wait_for_turn(stage.send("Hello again.", replaces=question).pk, TURN_SECONDS)
-    again = service.regenerate_answer(stage.session.messages.order_by("-seq")[0])
-    service.wait_for_turn(again.pk, TURN_SECONDS)
+    control.wait_for_turn(stage.send("Hello again.", replaces=question).pk, TURN_SECONDS)
+    again = control.regenerate_answer(stage.session.messages.order_by("-seq")[0])
+    control.wait_for_turn(again.pk, TURN_SECONDS)
     versions.restore_version(Message.objects.get(pk=question.pk))
 
 
@@ -194,7 +194,7 @@ SENT_AGAIN = {"talk": "How much is six times seven?", "cancel": "Go on."}
 
 def wait_until_waiting(turn: Turn) -> bool:
     """Wait until the turn waits for its client; return False if it is over instead."""
-    return service.wait_for_turn(turn.pk, TURN_SECONDS).status == Turn.Status.WAITING
+    return control.wait_for_turn(turn.pk, TURN_SECONDS).status == Turn.Status.WAITING
 
 
 def prepare_stage(act: str, owner: User, model: AiModel) -> Stage:
@@ -228,10 +228,10 @@ def go_on(stage: Stage, act: str) -> None:
     """Send what may not have arrived again, and ask once more."""
     if not Session.objects.filter(pk=stage.session_id).exists():
         return
-    service.cancel_turn(stage.session_id)  # one that waits for its client
+    control.cancel_turn(stage.session_id)  # one that waits for its client
     if act in SENT_AGAIN:
-        service.wait_for_turn(stage.send(SENT_AGAIN[act]).pk, TURN_SECONDS)
-    turn = service.wait_for_turn(stage.send("And now?").pk, TURN_SECONDS)
+        control.wait_for_turn(stage.send(SENT_AGAIN[act]).pk, TURN_SECONDS)
+    turn = control.wait_for_turn(stage.send("And now?").pk, TURN_SECONDS)
     assert turn.status == Turn.Status.COMPLETED, turn.error
     _execute_open_runs()
 

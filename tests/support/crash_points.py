@@ -1,7 +1,7 @@
 """The places at which a commit can be lost: found by themselves, and named after who commits.
 
 Nothing of this is in the product. A point is the function that commits, such as
-`chatcore.turns.service.start_turn`. A statement that writes outside of a transaction is a commit
+`chatcore.turns.control.start_turn`. A statement that writes outside of a transaction is a commit
 as well. `watch_commits` hands each to a listener, before and after it is made; the listener may
 raise an error of the database, wait, or kill the process.
 """

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
 from chatcore.models import Session, Turn
-from chatcore.turns import service
+from chatcore.turns import control
 from compaction.core.presets import PRESETS
 from models_registry.models import AiModel, Provider
 from tests.support.compaction_sessions import SUMMARY, fill_session, run_queued_compactions
@@ -51,8 +51,8 @@ class Stage:
     def ask(self, text: str) -> Turn:
         """Run a turn to its end."""
         self.session.refresh_from_db()
-        turn = service.start_turn(self.session, content=text)
-        return service.wait_for_turn(turn.pk, timeout=60)
+        turn = control.start_turn(self.session, content=text)
+        return control.wait_for_turn(turn.pk, timeout=60)
 
     def ask_well(self, text: str) -> None:
         """Run a turn, which must be answered."""
@@ -120,10 +120,10 @@ def play_tools(stage: Stage) -> None:
 def play_stopped(stage: Stage) -> None:
     count = len(stage.scripted.requests)
     stage.reply(Reply(text="Well, let me see.", cut_after=1, hang=True))
-    turn = service.start_turn(stage.session, content="Tell me a story.")
+    turn = control.start_turn(stage.session, content="Tell me a story.")
     wait_until(lambda: len(stage.scripted.requests) > count and not stage.replies)
     assert stage.api.post(f"/api/v1/sessions/{stage.session.pk}/cancel").status_code < 300
-    assert service.wait_for_turn(turn.pk, timeout=60).status == Turn.Status.CANCELLED
+    assert control.wait_for_turn(turn.pk, timeout=60).status == Turn.Status.CANCELLED
 
 
 def play_refused_once(stage: Stage) -> None:

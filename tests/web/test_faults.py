@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from chatcore.events import retention
 from chatcore.models import Message, Session, SessionEvent
-from chatcore.turns import service
+from chatcore.turns import control
 from tests.conftest import Live
 from tests.support.browsing import (
     PausedChunks,
@@ -255,7 +255,7 @@ def test_a_page_that_slept_for_hours_shows_all_that_was_said(
     page.context.set_offline(True)
     expect(page.locator(".connection")).to_be_attached()
     scripted.script(Reply(chunks=["Said ", "in the ", "night."]))
-    service.wait_for_turn(service.start_turn(session, content="Are you awake?").pk, 30)
+    control.wait_for_turn(control.start_turn(session, content="Are you awake?").pk, 30)
     SessionEvent.objects.filter(session=session).update(at=timezone.now() - timedelta(hours=2))
     assert retention.prune_events()
     page.clock.fast_forward("02:00:00")
@@ -275,7 +275,7 @@ def test_a_page_whose_events_are_no_longer_kept_shows_what_is_stored(
     expect(page.locator(".answer .prose")).to_have_text(["Said before"])
     page.context.set_offline(True)
     expect(page.locator(".connection")).to_be_attached()
-    service.wait_for_turn(service.start_turn(session, content="Are you there?").pk, 30)
+    control.wait_for_turn(control.start_turn(session, content="Are you there?").pk, 30)
     days_ago = timezone.now() - timedelta(days=9)
     SessionEvent.objects.filter(session=session).update(at=days_ago)
     session.turns.update(finished_at=days_ago)
@@ -296,7 +296,7 @@ def test_going_back_to_a_page_shows_what_was_said_meanwhile(
     page.get_by_role("link", name="alice").click()
     expect(page.get_by_role("heading", name="API tokens")).to_be_visible()
     scripted.script(Reply(text="Said meanwhile."))
-    service.wait_for_turn(service.start_turn(session, content="Elsewhere").pk, 30)
+    control.wait_for_turn(control.start_turn(session, content="Elsewhere").pk, 30)
     page.go_back(wait_until="commit")
     expect(page.locator(".answer .prose")).to_have_text(["Said before", "Said meanwhile."])
     expect(page.locator(".answer[data-status=complete]")).to_have_count(2)

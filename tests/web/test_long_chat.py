@@ -7,7 +7,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from chatcore.models import Message, Session
-from chatcore.turns import service
+from chatcore.turns import control
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
 from tests.support.browsing import send_message, store_exchange, wait_until
@@ -174,7 +174,7 @@ def test_what_is_said_while_one_reads_long_ago_waits_at_the_end(
     read_back(page, 250)
     before = read_message_range(page), read_top(page, 250)
     scripted.script(Reply(text="Said **meanwhile**."))
-    service.wait_for_turn(service.start_turn(session, content="From elsewhere").pk, 20)
+    control.wait_for_turn(control.start_turn(session, content="From elsewhere").pk, 20)
     newest = page.get_by_role("button", name="New messages")
     expect(newest).to_be_visible()
     assert (read_message_range(page), read_top(page, 250)) == before
@@ -302,10 +302,10 @@ def test_a_version_chosen_long_ago_is_followed_by_what_followed_it(
     fill_chat(session, 400)
     page.goto(f"/c/{session.pk}/?at=100")
     expect(page.locator("[data-seq='100']")).to_be_in_viewport()
-    turn = service.start_turn(
+    turn = control.start_turn(
         session, content="Another way", replaces=Message.objects.get(session=session, seq=101)
     )
-    service.wait_for_turn(turn.pk, 20)
+    control.wait_for_turn(turn.pk, 20)
     expect(page.locator("[data-seq='101']")).to_have_count(0)
     expect(page.locator("[data-seq='401'] .words")).to_have_text("Another way")
     expect(page.locator("[data-seq='402']")).to_be_attached()

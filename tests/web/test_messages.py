@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
 from chatcore.models import Attachment, Message, Session
-from chatcore.turns import service, versions
+from chatcore.turns import control, versions
 from chatcore.turns.client_tools import ClientToolResult
 from compaction.models import CompactionRun
 from tests.support.browsing import PausedChunks, send_message, store_exchange, wait_until
@@ -212,13 +212,13 @@ def test_a_turn_that_waits_for_another_program_says_so_and_goes_on(
     )
     page.goto(f"/c/{session.pk}/")
     expect(page.locator(".meter-used")).not_to_have_text("–")
-    service.start_turn(session, content="Weather?", tools=[{"name": "weather"}])
+    control.start_turn(session, content="Weather?", tools=[{"name": "weather"}])
     notice = page.get_by_text("Waiting for the program that runs weather.")
     expect(notice).to_be_visible()
     page.reload()
     expect(notice).to_be_visible()
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
-    service.submit_tool_results(session, [ClientToolResult(tool_call_id="call_1", content="22 °C")])
+    control.submit_tool_results(session, [ClientToolResult(tool_call_id="call_1", content="22 °C")])
     expect(page.locator(".answer .prose").last).to_have_text("Sunny.")
     expect(notice).to_be_hidden()
     result = session.messages.get(role="tool")

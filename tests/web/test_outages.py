@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from chatcore.models import Message, Session
-from chatcore.turns import service
+from chatcore.turns import control
 from models_registry.models import AiModel
 from tests.support.browsing import PausedChunks, send_message
 from tests.support.outages import lock_sqlite
@@ -24,14 +24,14 @@ def test_a_message_that_a_full_server_refuses_stays_in_the_composer(
     chunks = PausedChunks("One ", "two ", "three.")
     scripted.script(Reply(chunks=chunks), Reply(text="Here I am."))
     other = Session.objects.create(owner=user, model=model)
-    turn = service.start_turn(other, content="Hold the only place.")
+    turn = control.start_turn(other, content="Hold the only place.")
     page.goto(f"/c/{session.pk}/")
     send_message(page, "Is there room?")
     expect(page.locator("#snackbar")).to_contain_text("The server has too many answers to write")
     expect(page.get_by_label("Your message")).to_have_value("Is there room?")
     assert not Message.objects.filter(session=session).exists()
     chunks.resume.set()
-    service.wait_for_turn(turn.pk)
+    control.wait_for_turn(turn.pk)
     page.get_by_label("Your message").press("Enter")
     expect(page.locator(".answer .prose")).to_contain_text("Here I am.")
     expect(page.get_by_label("Your message")).to_have_value("")
@@ -46,7 +46,7 @@ def test_a_queued_message_waits_until_a_full_server_has_room(
     page.goto(f"/c/{session.pk}/")
     send_message(page, "First")
     expect(page.locator(".answer .prose")).to_contain_text("One")
-    turn = service.start_turn(
+    turn = control.start_turn(
         Session.objects.create(owner=user, model=model), content="Hold the only place."
     )
     settings.CHATCORE = {**settings.CHATCORE, "TURNS_AT_ONCE": 1}
@@ -58,7 +58,7 @@ def test_a_queued_message_waits_until_a_full_server_has_room(
     expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
     expect(page.locator(".queued li")).to_have_count(1)
     other.resume.set()
-    service.wait_for_turn(turn.pk)
+    control.wait_for_turn(turn.pk)
     expect(page.locator(".answer .prose").last).to_contain_text("Now I am.")
     expect(page.locator(".queued li")).to_have_count(0)
 

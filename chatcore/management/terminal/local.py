@@ -26,7 +26,7 @@ from chatcore.management.terminal.screen import (
     TurnResult,
 )
 from chatcore.models import Session, Turn
-from chatcore.turns import leases, service
+from chatcore.turns import control, leases
 
 __all__ = [
     "EXIT_CANNOT_FIT",
@@ -65,14 +65,14 @@ class Terminal(Screen):
 
     def _follow_message(self, text: str) -> TurnResult:
         try:
-            turn = service.start_turn(self.session, content=text)
+            turn = control.start_turn(self.session, content=text)
         except leases.TurnRunning as error:
             activity = "still answering"
             if error.is_waiting:
                 activity = "waiting for results of a client's tools"
             sentence = f"This session is {activity} (turn {error.turn_id})."
             raise ChatUnavailable(sentence, EXIT_USAGE) from None
-        except (service.NoModel, ModelNotAllowed) as error:
+        except (control.NoModel, ModelNotAllowed) as error:
             sentence = f"{error} See `chatcore chat --model` and /models."
             raise ChatUnavailable(sentence, EXIT_USAGE) from None
         self._follow_turn(turn)
@@ -91,9 +91,9 @@ class Terminal(Screen):
             for event in _read_turn_events(turn):
                 self._show_event(event)
         except KeyboardInterrupt:
-            service.cancel_turn(self.session.pk)
+            control.cancel_turn(self.session.pk)
             with contextlib.suppress(TimeoutError):
-                service.wait_for_turn(turn.pk, CANCEL_SECONDS)
+                control.wait_for_turn(turn.pk, CANCEL_SECONDS)
             for event in _read_turn_events(turn):
                 if event.name == EventType.TURN_CANCELLED:
                     self._show_stop()

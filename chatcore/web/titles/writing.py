@@ -32,7 +32,7 @@ from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.discarding import is_session_kept
 from chatcore.sessions.written_titles import build_title_source
 from chatcore.turns import capacity
-from chatcore.turns.service import build_title
+from chatcore.turns.control import build_title
 from chatcore.web.titles import prompt
 from models_registry.models import AiModel
 

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from chatcore.base.threads import run_in_thread
 from chatcore.models import Session, Turn
-from chatcore.turns import service
+from chatcore.turns import control
 
 Part = TypeVar("Part")
 STOP_SECONDS = 10.0  # to wait for the end of an answer that is being stopped
@@ -68,11 +68,11 @@ def wait_for_stopped_answer(session: Session) -> None:
     for turn_id, is_stopping in running_turns.values_list("pk", "cancel_requested"):
         if is_stopping or turn_id in _stopping_turn_ids:
             with contextlib.suppress(TimeoutError, Turn.DoesNotExist):
-                service.wait_for_turn(turn_id, timeout=STOP_SECONDS)
+                control.wait_for_turn(turn_id, timeout=STOP_SECONDS)
 
 
 def _stop_answer(turn_id: UUID) -> bool:
     try:
-        return service.stop_answer(turn_id)
+        return control.stop_answer(turn_id)
     finally:
         _stopping_turn_ids.discard(turn_id)

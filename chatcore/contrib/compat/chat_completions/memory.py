@@ -33,7 +33,7 @@ from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_differences
 from chatcore.sessions.tool_calls import find_pending_calls
 from chatcore.transfer import importer
-from chatcore.turns import capacity, client_tools, leases, recovery, service, versions
+from chatcore.turns import capacity, client_tools, control, leases, recovery, versions
 
 # OpenAI's own words, which some clients compare.
 MISSING_RESULTS_DETAIL = (
@@ -76,7 +76,7 @@ def start_or_resume_turn(
     """Store what is new to the session, and return the turn that answers.
 
     Also returns the `seq` of an event before all events of the answer. Raises the 409 problem
-    `history_diverged`, and what `turns.service` raises.
+    `history_diverged`, and what `turns.control` raises.
     """
     recovery.recover_dead_turns(session.pk)
     wait_for_stopped_answer(session)
@@ -85,7 +85,7 @@ def start_or_resume_turn(
         if resumed_turn:
             return resumed_turn
     # The client sent another message instead of the results that the turn waits for.
-    service.cancel_waiting_turn(session)
+    control.cancel_waiting_turn(session)
     with capacity.reserve_turn(session.owner_id):
         _import_long_history(session, completion_request)
         # The lock keeps two requests from matching their histories with the same stored one, and
@@ -106,7 +106,7 @@ def store_history(session: Session, completion_request: CompletionRequest) -> No
     """Store what is new to the session, without an answer."""
     recovery.recover_dead_turns(session.pk)
     wait_for_stopped_answer(session)
-    service.cancel_waiting_turn(session)
+    control.cancel_waiting_turn(session)
     with transaction.atomic():
         locked_session = Session.objects.lock(session.pk)
         leases.refuse_open_turn(locked_session)
@@ -277,9 +277,9 @@ def _resume_turn(
         with transaction.atomic() if has_files or has_clearing else contextlib.nullcontext():
             if waiting_turn and has_clearing:
                 clearing.store_clearing(waiting_turn, completion_request.clearing)
-            turn, after_seq = service.submit_tool_results(session, client_results)
+            turn, after_seq = control.submit_tool_results(session, client_results)
             _store_result_files(turn, results)
-    except service.NoWaitingTurn:
+    except control.NoWaitingTurn:
         return None
     is_usable = turn.status in (*Turn.OPEN_STATUSES, Turn.Status.COMPLETED)
     return (turn, after_seq) if is_usable else None
@@ -320,10 +320,10 @@ def _start_turn(
     repeated_pk = history_match.regenerate_pk
     replaced_message = _supersede_messages(session, history_match)
     if last_message.role == "user" and repeated_pk:
-        return service.regenerate_answer(session.messages.get(pk=repeated_pk), tools=tools)
+        return control.regenerate_answer(session.messages.get(pk=repeated_pk), tools=tools)
     if last_message.role == "user":
         import_messages(session, history_match.new_messages[:-1])
-        return service.start_turn(
+        return control.start_turn(
             session,
             content=last_message.content,
             attachments=store_files(session, last_message),
@@ -336,7 +336,7 @@ def _start_turn(
     else:
         result = session.messages.get(pk=repeated_pk)
     assert result
-    return service.continue_from_tool_result(result, tools=tools)
+    return control.continue_from_tool_result(result, tools=tools)
 
 
 def _supersede_messages(session: Session, history_match: matching.HistoryMatch) -> Message | None:

@@ -14,7 +14,7 @@ from chatcore.contrib.compat.responses.origins import Origin
 from chatcore.contrib.compat.responses.request import ResponseRequest
 from chatcore.models import Session, ToolApproval, Turn
 from chatcore.sessions.tool_calls import find_calling_message
-from chatcore.turns import approvals, client_tools, lifecycle, service, waiting
+from chatcore.turns import approvals, client_tools, control, lifecycle, waiting
 from chatcore.turns.approvals import Approval
 
 UNKNOWN_APPROVAL_DETAIL = "No call waits for this approval."
@@ -67,9 +67,9 @@ def resume_turn(request: ResponseRequest, origin: Origin, session: Session) -> R
         )
     after_seq = Session.objects.values_list("last_seq", flat=True).get(pk=session.pk)
     if client_results:
-        turn, after_event_seq = service.submit_tool_results(session, client_results)
+        turn, after_event_seq = control.submit_tool_results(session, client_results)
     if decisions:
-        turn, after_event_seq = service.submit_approvals(session, decisions)
+        turn, after_event_seq = control.submit_approvals(session, decisions)
     _merge_tools(turn, request.tools)
     return ResumedTurn(turn=turn, after_seq=after_seq, after_event_seq=after_event_seq)
 

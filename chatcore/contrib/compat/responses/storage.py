@@ -22,7 +22,7 @@ from chatcore.sessions.changes import record_differences
 from chatcore.sessions.deletion import delete_session
 from chatcore.tools.mcp import turn_servers
 from chatcore.transfer import importer
-from chatcore.turns import capacity, client_tools, forks, leases, recovery, service, versions
+from chatcore.turns import capacity, client_tools, control, forks, leases, recovery, versions
 
 NO_INPUT_DETAIL = "There is nothing to answer: send a message."
 
@@ -30,7 +30,7 @@ NO_INPUT_DETAIL = "There is nothing to answer: send a message."
 def begin_response(user: Any, request: ResponseRequest) -> StoredResponse:
     """Store the input, start or resume the turn that answers it, and return the response.
 
-    Raises problems, and what `turns.service` raises; then nothing new is stored.
+    Raises problems, and what `turns.control` raises; then nothing new is stored.
     """
     origin = find_origin(user, request)
     with capacity.reserve_turn(user.pk):
@@ -52,7 +52,7 @@ def store_input(user: Any, request: ResponseRequest) -> tuple[Session, Origin]:
     session = origin.session or _create_session(user, request, origin)
     recovery.recover_dead_turns(session.pk)
     with transaction.atomic():
-        service.cancel_waiting_turn(session)
+        control.cancel_waiting_turn(session)
         locked_session = Session.objects.lock(session.pk)
         leases.refuse_open_turn(locked_session)
         _check_out(locked_session, origin.head_seq)
@@ -118,7 +118,7 @@ def _continue_conversation(
             return _record_resumed_turn(request, origin, session, resumed_turn)
         origin = resumed_turn
         resuming.refuse_open_approvals(request)
-        service.cancel_waiting_turn(session)
+        control.cancel_waiting_turn(session)
         if request.compact_threshold is None:
             return _answer(request, origin, session, compaction=None)
         locked_session = Session.objects.lock(session.pk)
@@ -268,7 +268,7 @@ def _start_turn(
         import_messages(session, messages[:-1])
         question = messages[-1]
         file_ids = store_files(session, question)
-        return service.start_turn(
+        return control.start_turn(
             session, content=question.content, attachments=file_ids, tools=tools
         )
     import_messages(session, messages)
@@ -276,6 +276,6 @@ def _start_turn(
     if last_message is None:
         raise InvalidFieldError("input", NO_INPUT_DETAIL)
     try:
-        return service.continue_from_tool_result(last_message, tools=tools)
+        return control.continue_from_tool_result(last_message, tools=tools)
     except versions.NoQuestionToAnswer:
         raise InvalidFieldError("input", NO_INPUT_DETAIL) from None

@@ -18,7 +18,7 @@ from chatcore.events.types import PAUSE_EVENTS, EventType
 from chatcore.events.types import Event as LogEvent
 from chatcore.models import Message, Turn
 from chatcore.tools.mcp import catalog
-from chatcore.turns import service
+from chatcore.turns import control
 
 OPEN_STATUSES = ("queued", "in_progress")
 SERVER_EVENTS = (EventType.TOOLS_LISTED, EventType.TOOL_CALL_COMPLETED)
@@ -75,7 +75,7 @@ def cancel_response(record: StoredResponse) -> None:
     """Stop the answer of a response if it is still being written."""
     turns = Turn.objects.filter(responses=record, status=Turn.Status.RUNNING)
     if turns.exists():
-        service.cancel_turn(record.session_id)
+        control.cancel_turn(record.session_id)
 
 
 async def follow_response(record: StoredResponse) -> AsyncGenerator[Event | None]:

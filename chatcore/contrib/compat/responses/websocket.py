@@ -29,7 +29,7 @@ from chatcore.contrib.compat.responses.origins import build_previous_problem
 from chatcore.contrib.compat.responses.request import ResponseRequest
 from chatcore.contrib.compat.responses.stateless import Memory, UnstoredResponse
 from chatcore.contrib.compat.responses.stream_events import Event
-from chatcore.serving.answers import CLOSE_POLICY, refuse_handshake
+from chatcore.serving.plain_responses import CLOSE_POLICY, refuse_handshake
 from chatcore.turns import capacity
 
 PATHS = ("/v1/responses", "/v1/responses/")
