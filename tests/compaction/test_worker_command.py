@@ -77,9 +77,11 @@ def test_telling_the_queue_of_a_run_stamps_the_run(session: Session) -> None:
     assert OrmQ.objects.get().args() == (str(run.pk),)
 
 
-@pytest.mark.parametrize("path", ["compaction.tasks.execute", tasks.EXECUTE_TASK])
+@pytest.mark.parametrize(
+    "path", ["compaction.tasks.execute", "compaction.worker.tasks.execute", tasks.EXECUTE_TASK]
+)
 @pytest.mark.django_db(transaction=True)
-def test_a_stored_row_is_executed_by_its_path_also_by_that_of_version_0_1(
+def test_a_stored_row_is_executed_by_its_path_also_by_those_of_earlier_versions(
     full: Session, run_locks: RunLocks, path: str
 ) -> None:
     run = engine.request_run(full.pk, trigger="manual")
