@@ -27,7 +27,6 @@ from chatcore.providers.base import (
     StreamEnd,
     StreamPart,
     TextDelta,
-    Usage,
 )
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_differences
@@ -180,7 +179,7 @@ def load_answer(turn: Turn) -> tuple[str, str, StreamEnd]:
         return "", "", StreamEnd(reason="stop")
     answer = answers[-1]
     row = Message.objects.get(pk=answer.pk)
-    usage = _build_usage(row)
+    usage = stored_messages.read_usage(row)
     final_part = StreamEnd(
         reason=_get_end_reason(row, answer),
         stop_sequence=(row.finish_detail or None) if row.finish_reason == "stop" else None,
@@ -225,16 +224,6 @@ def _load_end(turn_id: UUID, gap: str) -> list[StreamPart]:
     is_question = turn.status == Turn.Status.WAITING and not final_part.tool_calls
     question = questions.build_question(turn) if is_question else ""
     return [TextDelta(gap + question), final_part] if question else [final_part]
-
-
-def _build_usage(message: Message) -> Usage | None:
-    if message.token_count_input is None:
-        return None
-    return Usage(
-        input=message.token_count_input,
-        output=message.token_count_output or 0,
-        cache_read=message.token_count_cache_read,
-    )
 
 
 def _get_end_reason(row: Message, answer: stored_messages.StoredMessage) -> EndReason:

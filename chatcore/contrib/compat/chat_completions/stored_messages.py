@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chatcore.models import Message
-from chatcore.providers.base import ToolCall
+from chatcore.providers.base import ToolCall, Usage
 
 MESSAGE_COLUMNS = (
     "pk",
@@ -63,6 +63,18 @@ def build_stored_messages(rows: Iterable[Mapping[str, Any]]) -> list[StoredMessa
             pending_text = ""
             stored_messages.append(_build_stored_message(row, content, calls))
     return stored_messages
+
+
+def read_usage(message: Message) -> Usage | None:
+    """Return the tokens of the call that wrote a stored message; None if nobody counted them."""
+    if message.token_count_input is None:
+        return None
+    return Usage(
+        input=message.token_count_input,
+        output=message.token_count_output or 0,
+        cache_read=message.token_count_cache_read,
+        cache_write=message.token_count_cache_write,
+    )
 
 
 def _is_client_tool(row: Mapping[str, Any], tool_name: str) -> bool:

@@ -1,8 +1,10 @@
 """Build the resource of a response, from its row or from an answer that is not stored."""
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any
 
+from chatcore.contrib.compat.chat_completions.stored_messages import read_usage
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.responses import records
 from chatcore.contrib.compat.responses.output_items import Item
@@ -94,22 +96,8 @@ def load_headers(record: StoredResponse) -> dict[str, str]:
 
 def _sum_usage(messages: Sequence[Message]) -> dict[str, Any] | None:
     """Return the tokens of all calls of the model for one response."""
-    counts = [
-        (
-            message.token_count_input,
-            message.token_count_output or 0,
-            message.token_count_cache_read or 0,
-            message.token_count_cache_write or 0,
-        )
-        for message in messages
-        if message.token_count_input is not None
-    ]
-    if not counts:
-        return None
-    sums = [sum(column) for column in zip(*counts, strict=True)]
-    return format_usage(
-        Usage(input=sums[0], output=sums[1], cache_read=sums[2], cache_write=sums[3])
-    )
+    usages = [usage for message in messages if (usage := read_usage(message))]
+    return format_usage(reduce(Usage.add, usages)) if usages else None
 
 
 def _build_error(record: StoredResponse) -> dict[str, Any]:

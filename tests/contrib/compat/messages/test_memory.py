@@ -118,6 +118,15 @@ def test_marks_of_the_cache_become_the_sessions(trip: Anthropic, scripted: Scrip
     assert get_last_call(scripted)["cache_control"] == mark
 
 
+def test_tokens_of_a_cache_are_counted_apart_in_a_session(
+    trip: Anthropic, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(text="Hi", usage=(100, 3, 60, 30)))
+    usage = ask(trip).usage
+    assert (usage.input_tokens, usage.cache_read_input_tokens) == (10, 60)
+    assert usage.cache_creation_input_tokens == 30
+
+
 def test_a_client_that_leaves_stops_the_answer_and_goes_on(
     trip: Anthropic, scripted: ScriptedModel
 ) -> None:
