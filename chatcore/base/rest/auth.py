@@ -12,11 +12,13 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user
+from django.contrib.auth.models import User
 from django.http import HttpRequest, parse_cookie
 from knox.auth import TokenAuthentication
 from rest_framework import exceptions
 from rest_framework.authentication import SessionAuthentication
 from rest_framework.permissions import SAFE_METHODS
+from rest_framework.request import Request
 from structlog.contextvars import bind_contextvars
 
 from chatcore.base.rest.origins import describe_origin, is_about_origin
@@ -122,6 +124,12 @@ def get_scope(request: object) -> str:
     """Return the scope of a request's token; a browser may do everything."""
     token = getattr(request, "auth", None)
     return find_scope(token.token_key) if token is not None else ALL
+
+
+class SignedInRequest(Request):
+    """The type of a request of a view that lets only people in who are signed in."""
+
+    user: User
 
 
 def check_scope(request: Any, token: Any) -> None:

@@ -7,12 +7,12 @@ from typing import Any, Protocol
 from asgiref.sync import async_to_sync
 from django.db import close_old_connections
 from django.http.response import HttpResponseBase
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.api.long_responses import call_at_end
 from chatcore.api.turn_responses import wait_for_end
 from chatcore.base.rest import turn_rate
+from chatcore.base.rest.auth import SignedInRequest
 from chatcore.base.slots import Slot
 from chatcore.context.compactor import get_compactor
 from chatcore.contrib.compat.chat_completions import memory, streams
@@ -54,7 +54,7 @@ class AnswerForm(Protocol):
 
 
 def answer(
-    request: Request, completion_request: CompletionRequest, form: AnswerForm
+    request: SignedInRequest, completion_request: CompletionRequest, form: AnswerForm
 ) -> HttpResponseBase:
     """Answer the last message, with a memory if the request names a session."""
     if completion_request.session_name:
@@ -71,7 +71,7 @@ def answer(
 
 
 def _answer_with_memory(
-    request: Request, completion_request: CompletionRequest, form: AnswerForm
+    request: SignedInRequest, completion_request: CompletionRequest, form: AnswerForm
 ) -> HttpResponseBase:
     with _reserve_turn(request, completion_request):
         turn_rate.count_turn(request)
@@ -102,7 +102,7 @@ def _answer_with_memory(
 
 
 def _answer_without_memory(
-    request: Request, completion_request: CompletionRequest, form: AnswerForm, slot: Slot
+    request: SignedInRequest, completion_request: CompletionRequest, form: AnswerForm, slot: Slot
 ) -> HttpResponseBase:
     """Answer the request. The slot is released with the end of the answer."""
     exchange = StatelessExchange(
@@ -128,7 +128,7 @@ def _answer_without_memory(
 
 
 def _reserve_turn(
-    request: Request, completion_request: CompletionRequest
+    request: SignedInRequest, completion_request: CompletionRequest
 ) -> contextlib.AbstractContextManager[None]:
     """Reserve a place before anything is stored, also the session.
 

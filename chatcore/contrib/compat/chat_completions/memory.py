@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.db import transaction
 
 from chatcore.api.errors import build_turn_problem
@@ -41,7 +42,7 @@ MISSING_RESULTS_DETAIL = (
 )
 
 
-def find_session(user: Any, name: str) -> Session | None:
+def find_session(user: User, name: str) -> Session | None:
     """Return the user's session that a client names, by its id or by the client's own name."""
     if not name:
         return None
@@ -53,7 +54,7 @@ def find_session(user: Any, name: str) -> Session | None:
     return own_sessions.filter(external_id=name).first()
 
 
-def get_or_create_session(user: Any, completion_request: CompletionRequest) -> Session:
+def get_or_create_session(user: User, completion_request: CompletionRequest) -> Session:
     """Return the user's session that the request names, or a new one with this name.
 
     A new session has no tools except the client's.

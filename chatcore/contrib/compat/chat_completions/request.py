@@ -9,6 +9,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from django.contrib.auth.models import User
+
 from chatcore.accounts.rights import select_models
 from chatcore.api.params import ParamsField
 from chatcore.base.rest.problems import InvalidFieldError
@@ -100,7 +102,7 @@ class CompletionRequest:
 
 
 def parse_completion_request(
-    user: Any, values: Any, headers: Mapping[str, str]
+    user: User, values: Any, headers: Mapping[str, str]
 ) -> CompletionRequest:
     """Return the request of a JSON body.
 
@@ -126,7 +128,7 @@ def parse_completion_request(
     )
 
 
-def get_usable_model(user: Any, name: str | None) -> AiModel:
+def get_usable_model(user: User, name: str | None) -> AiModel:
     """Return the model of this name, or of `provider/name`, if the user may use it.
 
     Raises 404 as OpenAI does, which is the same for a model that does not exist.

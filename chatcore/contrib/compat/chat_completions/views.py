@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 from chatcore.accounts.rights import select_models
 from chatcore.base.rest import turn_rate
-from chatcore.base.rest.auth import ApiKeyAuthentication
+from chatcore.base.rest.auth import ApiKeyAuthentication, SignedInRequest
 from chatcore.base.rest.parsers import ImportBodyParser
 from chatcore.contrib.compat import answers
 from chatcore.contrib.compat.chat_completions import errors
@@ -55,7 +55,7 @@ class CompatibleAPIView(APIView):
 class ChatCompletionsView(CompatibleAPIView):
     """Chat completions."""
 
-    def post(self, request: Request) -> HttpResponseBase:
+    def post(self, request: SignedInRequest) -> HttpResponseBase:
         """Answer the last message, with a memory if the request names a session."""
         completion_request = parse_completion_request(request.user, request.data, request.headers)
         return answers.answer(request, completion_request, CompletionForm(completion_request))
@@ -74,7 +74,7 @@ class ModelsView(CompatibleAPIView):
 class ModelListView(ModelsView):
     """The language models that can be used."""
 
-    def get(self, request: Request) -> Response:
+    def get(self, request: SignedInRequest) -> Response:
         """Return all models on one page, as OpenAI does."""
         models = select_models(request.user.pk).filter_usable().order_by("id")
         return Response(format_models(models))
@@ -83,7 +83,7 @@ class ModelListView(ModelsView):
 class ModelDetailView(ModelsView):
     """One language model."""
 
-    def get(self, request: Request, name: str) -> Response:
+    def get(self, request: SignedInRequest, name: str) -> Response:
         """Return the model of this name, or of `provider/name`."""
         return Response(format_model(get_usable_model(request.user, name)))
 

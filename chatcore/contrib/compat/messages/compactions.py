@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.core import signing
 
 from chatcore.base.rest.routes import get_base_path
@@ -34,7 +35,7 @@ SPEAKERS = {"user": "User", "assistant": "Assistant", "tool": "Result of a tool"
 GO_ON = "Go on."
 
 
-def check_block(user: Any, path: str, block: Mapping[str, object]) -> str:
+def check_block(user: User, path: str, block: Mapping[str, object]) -> str:
     """Return what a block says. Raises the 400 problem if its signature is not right."""
     content = parse_required_text(block.get("content"), f"{path}.content")
     signature = block.get("signature")
@@ -46,7 +47,7 @@ def check_block(user: Any, path: str, block: Mapping[str, object]) -> str:
     return content
 
 
-def add_summary(user: Any, request: MessageRequest, content: str) -> MessageRequest:
+def add_summary(user: User, request: MessageRequest, content: str) -> MessageRequest:
     """Return the request with what a block says, which was said before its messages.
 
     A session that has messages knows it already; in a new one it becomes the first message.
@@ -60,7 +61,7 @@ def add_summary(user: Any, request: MessageRequest, content: str) -> MessageRequ
     return replace(request, messages=messages)
 
 
-def summarize(user: Any, request: MessageRequest, edit: Summary) -> Compaction:
+def summarize(user: User, request: MessageRequest, edit: Summary) -> Compaction:
     """Compact the whole conversation of a request; a session that it names keeps it."""
     if request.session_name:
         session = memory.get_or_create_session(user, request)
@@ -70,7 +71,7 @@ def summarize(user: Any, request: MessageRequest, edit: Summary) -> Compaction:
 
 
 def compact_if_asked(
-    user: Any, request: MessageRequest, edit: CompactEdit
+    user: User, request: MessageRequest, edit: CompactEdit
 ) -> tuple[MessageRequest, Compaction | None]:
     """Compact what a request says, or its session, if that has reached the trigger of the edit.
 
@@ -97,7 +98,7 @@ def compact_if_asked(
     ), compaction
 
 
-def _compact_copy(user: Any, request: MessageRequest, edit: Summary) -> Compaction:
+def _compact_copy(user: User, request: MessageRequest, edit: Summary) -> Compaction:
     """Compact a conversation of which nothing is to stay: its session is deleted again."""
     session = Session(owner=user, model=request.model, tools=[])
     session.system_prompt = request.system or ""
@@ -110,7 +111,7 @@ def _compact_copy(user: Any, request: MessageRequest, edit: Summary) -> Compacti
         delete_session(session.pk)
 
 
-def _compact(user: Any, session: Session, edit: Summary, *, is_stored: bool) -> Compaction:
+def _compact(user: User, session: Session, edit: Summary, *, is_stored: bool) -> Compaction:
     report = get_compactor().compact_session(
         session, instructions=(edit.instructions or "").strip()
     )
@@ -171,5 +172,5 @@ def _format_usage(report: CompactionReport) -> dict[str, Any]:
     }
 
 
-def _sign(user: Any, content: str) -> str:
+def _sign(user: User, content: str) -> str:
     return signing.Signer(salt=SALT).signature(f"{user.pk}:{content}")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+from django.contrib.auth.models import User
 from pydantic import Field
 
 from chatcore.base.rest.problems import InvalidFieldError
@@ -102,14 +103,14 @@ class MessageRequest(CompletionRequest):
         return self.edits.clearing
 
 
-def parse_count_request(user: Any, body: object, headers: Mapping[str, str]) -> MessageRequest:
+def parse_count_request(user: User, body: object, headers: Mapping[str, str]) -> MessageRequest:
     """Return the request of a body whose tokens are to be counted: it asks for no answer."""
     if isinstance(body, Mapping):
         body = {**body, "max_tokens": 1, "stream": False, "thread": None}
     return parse_message_request(user, body, headers)
 
 
-def parse_message_request(user: Any, values: Any, headers: Mapping[str, str]) -> MessageRequest:
+def parse_message_request(user: User, values: Any, headers: Mapping[str, str]) -> MessageRequest:
     """Return the request of a JSON body.
 
     Raises the 400 problem that names the field, 404 for an unknown model, and TooLargeProblem.

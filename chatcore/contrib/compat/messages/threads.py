@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
+from django.contrib.auth.models import User
+
 from chatcore.contrib.compat.bodies import Body, FilledText
 from chatcore.contrib.compat.messages.errors import MessagesProblem
 from chatcore.models import Turn
@@ -39,7 +41,7 @@ def format_message_id(turn: Turn, after_seq: int) -> str:
     return f"msg_{turn.pk.hex}_{after_seq}"
 
 
-def find_thread(asked: NewThread | ContinuedThread, user: Any) -> Thread:
+def find_thread(asked: NewThread | ContinuedThread, user: User) -> Thread:
     """Return the thread that a request asks for.
 
     Raises the problems after which the client sends its whole conversation in a new thread.
@@ -59,7 +61,7 @@ def find_thread(asked: NewThread | ContinuedThread, user: Any) -> Thread:
     return Thread(session_name=str(turn.session_id), tools=turn.tools)
 
 
-def _find_turn(message_id: str, user: Any) -> Turn | None:
+def _find_turn(message_id: str, user: User) -> Turn | None:
     match = MESSAGE_ID.fullmatch(message_id)
     if match is None:
         return None

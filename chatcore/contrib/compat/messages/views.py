@@ -5,11 +5,11 @@ from typing import Any
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.api import event_streams
 from chatcore.base.rest import turn_rate
+from chatcore.base.rest.auth import SignedInRequest
 from chatcore.context.clearing import ClearedRequest
 from chatcore.context.compactor import get_compactor
 from chatcore.contrib.compat import answers
@@ -34,7 +34,7 @@ from chatcore.turns import capacity
 class MessagesView(MessagesAPIView):
     """Messages."""
 
-    def post(self, request: Request) -> HttpResponseBase:
+    def post(self, request: SignedInRequest) -> HttpResponseBase:
         """Answer the last message, with a memory if the request names a session."""
         message_request = _read_request(request, parse_message_request)
         edits = message_request.edits
@@ -59,7 +59,7 @@ class MessagesView(MessagesAPIView):
 class CountTokensView(MessagesAPIView):
     """Counting the tokens of a request."""
 
-    def post(self, request: Request) -> Response:
+    def post(self, request: SignedInRequest) -> Response:
         """Return how many tokens a request has. Nothing is stored or sent."""
         message_request = _read_request(request, parse_count_request)
         provider_request = MessageForm(message_request).build_provider_request()
@@ -77,7 +77,7 @@ class UnknownMessagesUrlView(MessagesAPIView, UnknownUrlView):
     """Any other path under /v1/messages/."""
 
 
-def _read_request(request: Request, parse: Callable[..., MessageRequest]) -> MessageRequest:
+def _read_request(request: SignedInRequest, parse: Callable[..., MessageRequest]) -> MessageRequest:
     """Return the request with what a compaction says that it begins with."""
     message_request = parse(request.user, request.data, request.headers)
     if not message_request.compaction:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from django.contrib.auth.models import User
+
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.bodies import Body
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
@@ -67,7 +69,7 @@ class PassedRequest:
         return bool(self.body.get("stream"))
 
 
-def parse_passed_request(user: Any, path: str, body: Any) -> PassedRequest:
+def parse_passed_request(user: User, path: str, body: Any) -> PassedRequest:
     """Return the request of a JSON body.
 
     Raises the 400 problem that names the field, also for a model whose provider has no such

@@ -9,11 +9,11 @@ from typing import ClassVar
 from asgiref.sync import async_to_sync
 from django.db import close_old_connections
 from django.http.response import HttpResponseBase
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.accounts.spending import Purpose, Reservation, bound_output, end_call, reserve_call
 from chatcore.base.rest import turn_rate
+from chatcore.base.rest.auth import SignedInRequest
 from chatcore.base.threads import run_in_thread
 from chatcore.base.token_estimate import estimate_tokens
 from chatcore.contrib.compat.chat_completions.completion_format import format_failure
@@ -34,7 +34,7 @@ class PassedOnView(CompatibleAPIView):
 
     path: ClassVar[str]
 
-    def post(self, request: Request) -> HttpResponseBase:
+    def post(self, request: SignedInRequest) -> HttpResponseBase:
         """Return what the provider answers."""
         passed_request = parse_passed_request(request.user, self.path, request.data)
         slot = capacity.take_slot(request.user.pk)
@@ -73,7 +73,7 @@ class CompletionsView(PassedOnView):
     path = "completions"
 
 
-def _reserve_call(request: Request, passed_request: PassedRequest) -> Reservation:
+def _reserve_call(request: SignedInRequest, passed_request: PassedRequest) -> Reservation:
     body, model = passed_request.body, passed_request.model
     text = json.dumps(body.get("prompt") or body.get("input"), ensure_ascii=False)
     output = 0

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django.contrib.auth.models import User
+
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.responses import compactions, ids, resource, storage
 from chatcore.contrib.compat.responses.output_items import Item, build_stored_items
@@ -11,7 +13,7 @@ from chatcore.providers.base import Usage
 from chatcore.turns import capacity
 
 
-def compact(user: Any, request: ResponseRequest) -> tuple[dict[str, Any], dict[str, str]]:
+def compact(user: User, request: ResponseRequest) -> tuple[dict[str, Any], dict[str, str]]:
     """Compact a conversation; return the resource of the standard, and headers."""
     with capacity.take_slot(user.pk):
         session, origin = storage.store_input(user, request)
@@ -40,7 +42,7 @@ def compact(user: Any, request: ResponseRequest) -> tuple[dict[str, Any], dict[s
     return answer, resource.load_headers(record)
 
 
-def answer_trigger(user: Any, request: ResponseRequest) -> StoredResponse:
+def answer_trigger(user: User, request: ResponseRequest) -> StoredResponse:
     """Store the input, compact, and return a response that is the compaction alone."""
     with capacity.take_slot(user.pk):
         session, origin = storage.store_input(user, request)

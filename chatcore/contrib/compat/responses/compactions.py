@@ -6,8 +6,9 @@ so that nobody can change or read it; its owner reads the run over REST.
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import Any
 from uuid import UUID
+
+from django.contrib.auth.models import User
 
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.base.rest.routes import get_base_path
@@ -60,7 +61,7 @@ def write_seal(
     return keys.encrypt(json.dumps(asdict(seal)))
 
 
-def open_seal(user: Any, content: str) -> Seal:
+def open_seal(user: User, content: str) -> Seal:
     """Return what an item holds. Raises the 400 problem if it is not ours or not the user's."""
     try:
         seal = Seal(**json.loads(keys.decrypt(content)))

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.accounts.rights import select_models
+from chatcore.base.rest.auth import SignedInRequest
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.responses import ids, item_lists, origins, storage
 from chatcore.contrib.compat.responses.api_view import ResponsesAPIView
@@ -24,14 +24,13 @@ MAX_NEW_ITEMS = 20
 class ConversationListView(ResponsesAPIView):
     """Conversations."""
 
-    def post(self, request: Request) -> Response:
+    def post(self, request: SignedInRequest) -> Response:
         """Create a conversation, with items if the body has some."""
         body = _get_body(request)
         metadata = MetadataBody.parse(body).metadata
         response_input = _parse_items(request, body) if body.get("items") else ResponseInput()
         model = select_models(request.user.pk).find_default()
-        owner: Any = request.user
-        session = Session(owner=owner, model=model, tools=[])
+        session = Session(owner=request.user, model=model, tools=[])
         session.external_id = ids.format_conversation_id(session.pk)
         session.metadata = metadata
         session.system_prompt = "\n\n".join(response_input.system_texts)
@@ -45,19 +44,19 @@ class ConversationListView(ResponsesAPIView):
 class ConversationDetailView(ResponsesAPIView):
     """One conversation."""
 
-    def get(self, request: Request, conversation_id: str) -> Response:
+    def get(self, request: SignedInRequest, conversation_id: str) -> Response:
         """Return the conversation."""
         session = origins.get_owned_conversation(request.user, conversation_id)
         return _respond(session, _format_conversation(session))
 
-    def post(self, request: Request, conversation_id: str) -> Response:
+    def post(self, request: SignedInRequest, conversation_id: str) -> Response:
         """Replace the metadata."""
         session = origins.get_owned_conversation(request.user, conversation_id)
         session.metadata = MetadataBody.parse(_get_body(request)).metadata
         session.save(update_fields=["metadata"])
         return _respond(session, _format_conversation(session))
 
-    def delete(self, request: Request, conversation_id: str) -> Response:
+    def delete(self, request: SignedInRequest, conversation_id: str) -> Response:
         """Delete the session with everything in it."""
         session = origins.get_owned_conversation(request.user, conversation_id)
         delete_session(session.pk)
@@ -73,13 +72,13 @@ class ConversationDetailView(ResponsesAPIView):
 class ItemListView(ResponsesAPIView):
     """The items of a conversation."""
 
-    def get(self, request: Request, conversation_id: str) -> Response:
+    def get(self, request: SignedInRequest, conversation_id: str) -> Response:
         """Return a page of items, the newest first unless `order` is asc."""
         session = origins.get_owned_conversation(request.user, conversation_id)
         messages = session.messages.exclude_superseded().exclude(status=Message.Status.STREAMING)
         return _respond(session, item_lists.paginate(messages, request.query_params))
 
-    def post(self, request: Request, conversation_id: str) -> Response:
+    def post(self, request: SignedInRequest, conversation_id: str) -> Response:
         """Append items without calling a model."""
         session = origins.get_owned_conversation(request.user, conversation_id)
         body = _get_body(request)
@@ -99,7 +98,7 @@ class ItemListView(ResponsesAPIView):
 class ItemDetailView(ResponsesAPIView):
     """One item of a conversation."""
 
-    def get(self, request: Request, conversation_id: str, item_id: str) -> Response:
+    def get(self, request: SignedInRequest, conversation_id: str, item_id: str) -> Response:
         """Return the item."""
         session = origins.get_owned_conversation(request.user, conversation_id)
         _get_message(session, item_id)
@@ -108,14 +107,14 @@ class ItemDetailView(ResponsesAPIView):
             raise build_not_found("Item", item_id)
         return _respond(session, item)
 
-    def delete(self, request: Request, conversation_id: str, item_id: str) -> Response:
+    def delete(self, request: SignedInRequest, conversation_id: str, item_id: str) -> Response:
         """Delete the message of an item, with the results of its calls."""
         session = origins.get_owned_conversation(request.user, conversation_id)
         delete_message(_get_message(session, item_id))
         return _respond(session, _format_conversation(session))
 
 
-def _get_body(request: Request) -> Mapping[str, Any]:
+def _get_body(request: SignedInRequest) -> Mapping[str, Any]:
     body = request.data
     if not body:
         return {}
@@ -124,7 +123,7 @@ def _get_body(request: Request) -> Mapping[str, Any]:
     return body
 
 
-def _parse_items(request: Request, body: Mapping[str, object]) -> ResponseInput:
+def _parse_items(request: SignedInRequest, body: Mapping[str, object]) -> ResponseInput:
     items = body.get("items")
     if not isinstance(items, list) or not 1 <= len(items) <= MAX_NEW_ITEMS:
         raise InvalidFieldError("items", f"A list of 1 to {MAX_NEW_ITEMS} items.")

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from django.contrib.auth.models import User
+
 from chatcore.accounts.rights import require_model, select_models
 from chatcore.base.rest import auth, turn_rate
 from chatcore.base.token_estimate import estimate_tokens
@@ -21,7 +23,7 @@ from models_registry.models import AiModel
 
 
 def parse_body(
-    user: Any, body: object, headers: Mapping[str, str], *, scope: str
+    user: User, body: object, headers: Mapping[str, str], *, scope: str
 ) -> ResponseRequest:
     """Return the request of a body of this user, by a token of a scope. Raises problems."""
     load_item = item_lists.build_loader(user)
@@ -43,7 +45,7 @@ def begin_stored(sender: Any, request: ResponseRequest) -> StoredResponse:
         return storage.begin_response(user, request)
 
 
-def count_tokens(user: Any, request: ResponseRequest) -> int:
+def count_tokens(user: User, request: ResponseRequest) -> int:
     """Return the estimated tokens of the next request: what is stored, and the input."""
     origin = origins.find_origin(user, request)
     stored_tokens = get_compactor().estimate_tokens(origin.session) if origin.session else 0
@@ -57,7 +59,7 @@ def count_tokens(user: Any, request: ResponseRequest) -> int:
     return stored_tokens + file_tokens + estimate_tokens(chars)
 
 
-def _find_default_model(user: Any, body: object) -> AiModel | None:
+def _find_default_model(user: User, body: object) -> AiModel | None:
     """Return the model of a body that names none: that of what it continues, or the default."""
     if not isinstance(body, Mapping) or body.get("model") is not None:
         return None

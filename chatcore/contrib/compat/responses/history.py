@@ -8,7 +8,8 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+
+from django.contrib.auth.models import User
 
 from chatcore.contrib.compat.chat_completions.messages import normalize_arguments
 from chatcore.contrib.compat.client_messages import ClientMessage
@@ -30,7 +31,7 @@ class KnownHistory:
 
 
 def find_known_history(
-    user: Any, messages: Sequence[ClientMessage], *, session: Session | None = None
+    user: User, messages: Sequence[ClientMessage], *, session: Session | None = None
 ) -> KnownHistory | None:
     """Return the user's response that gave the newest answer in these messages, if there is one.
 

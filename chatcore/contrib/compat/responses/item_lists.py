@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
 from chatcore.base.rest.problems import InvalidFieldError
@@ -19,7 +20,7 @@ MAX_LIMIT = 100
 BATCH_SIZE = 25  # messages
 
 
-def build_loader(user: Any) -> ItemLoader:
+def build_loader(user: User) -> ItemLoader:
     """Return the function that finds what references in a request of this user name."""
 
     def load_item(item_id: str, path: str) -> Mapping[str, Any]:
@@ -31,7 +32,7 @@ def build_loader(user: Any) -> ItemLoader:
     return load_item
 
 
-def find_item(user: Any, item_id: str) -> Item | None:
+def find_item(user: User, item_id: str) -> Item | None:
     """Return an item of the user by its id, or None."""
     place = ids.parse_item_id(item_id)
     message = records.find_referenced_message(user, place) if place else None

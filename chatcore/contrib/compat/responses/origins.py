@@ -1,7 +1,8 @@
 """Find where a request goes on: in which session, and behind which of its messages."""
 
 from dataclasses import dataclass, field
-from typing import Any
+
+from django.contrib.auth.models import User
 
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.memory import find_session
@@ -30,7 +31,7 @@ class Origin:
     summary: str = ""
 
 
-def find_origin(user: Any, request: ResponseRequest) -> Origin:
+def find_origin(user: User, request: ResponseRequest) -> Origin:
     """Return what the request continues.
 
     Raises the 404 problem for a response or a conversation that is not the user's.
@@ -61,7 +62,7 @@ def find_origin(user: Any, request: ResponseRequest) -> Origin:
     return Origin(messages=messages, session=named_session, head_seq=0 if is_whole else None)
 
 
-def get_owned_conversation(user: Any, conversation_id: str) -> Session:
+def get_owned_conversation(user: User, conversation_id: str) -> Session:
     """Return a session of the user by its id as a conversation. Raises the 404 problem."""
     pk = ids.parse_id(conversation_id, ids.CONVERSATION_PREFIX)
     session = Session.objects.owned_by(user).filter(pk=pk).first() if pk else None
@@ -91,7 +92,7 @@ def _continue_response(record: StoredResponse, messages: list[ClientMessage]) ->
     )
 
 
-def _find_asked_response(user: Any, request: ResponseRequest) -> StoredResponse | None:
+def _find_asked_response(user: User, request: ResponseRequest) -> StoredResponse | None:
     """Return the response whose question the end of a whole history answers."""
     messages = request.input.messages
     if not request.input.approvals or (messages and messages[-1].role != "assistant"):
@@ -104,7 +105,7 @@ def _find_asked_response(user: Any, request: ResponseRequest) -> StoredResponse 
     return rows.filter(input_seq__lt=message.seq).order_by("-input_seq").first()
 
 
-def _continue_compaction(user: Any, request: ResponseRequest) -> Origin:
+def _continue_compaction(user: User, request: ResponseRequest) -> Origin:
     seal = compactions.open_seal(user, request.input.compaction)
     session = Session.objects.owned_by(user).filter(pk=seal.session_id).first()
     messages = request.input.messages

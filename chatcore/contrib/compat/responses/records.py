@@ -1,8 +1,8 @@
 """Read what a stored response says: its messages, its status, its items."""
 
 from collections.abc import Sequence
-from typing import Any
 
+from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
 from chatcore.contrib.compat.models import StoredResponse
@@ -22,7 +22,7 @@ from chatcore.models import McpServer, Message, Session, Turn
 RELATED_ROWS = ("session__model__provider", "turn", "previous")
 
 
-def get_owned_response(user: Any, response_id: str) -> StoredResponse:
+def get_owned_response(user: User, response_id: str) -> StoredResponse:
     """Return a response of the user. Raises the 404 problem."""
     record = find_owned_response(user, response_id)
     if record is None:
@@ -30,7 +30,7 @@ def get_owned_response(user: Any, response_id: str) -> StoredResponse:
     return record
 
 
-def find_owned_response(user: Any, response_id: str) -> StoredResponse | None:
+def find_owned_response(user: User, response_id: str) -> StoredResponse | None:
     """Return a response of the user, or None."""
     pk = ids.parse_id(response_id, ids.RESPONSE_PREFIX)
     if pk is None:
@@ -38,7 +38,7 @@ def find_owned_response(user: Any, response_id: str) -> StoredResponse | None:
     return select_owned_responses(user).filter(pk=pk).first()
 
 
-def select_owned_responses(user: Any) -> QuerySet[StoredResponse]:
+def select_owned_responses(user: User) -> QuerySet[StoredResponse]:
     """Return the user's responses, with what most readers of them need."""
     return StoredResponse.objects.filter(
         session__owner=user, session__discard_at=None
@@ -148,7 +148,7 @@ def query_input_messages(record: StoredResponse) -> QuerySet[Message]:
     return record.session.messages.filter(seq__gt=record.after_seq, seq__lte=record.input_seq)
 
 
-def find_referenced_message(user: Any, item_id: ids.ItemId) -> Message | None:
+def find_referenced_message(user: User, item_id: ids.ItemId) -> Message | None:
     """Return the message of an item of the user's."""
     return (
         Message.objects.filter(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
+from django.contrib.auth.models import User
 from pydantic import AfterValidator, Field
 
 from chatcore.api.params import ParamsField
@@ -200,7 +201,7 @@ class ResponseRequest:
 
 
 def parse_response_request(
-    user: Any,
+    user: User,
     value: Any,
     headers: Mapping[str, str],
     load_item: ItemLoader,

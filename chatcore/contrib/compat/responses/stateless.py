@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from django.conf import settings
+from django.contrib.auth.models import User
 
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.base.threads import PREPARATION, TOOLS
@@ -76,7 +77,7 @@ class UnstoredResponse:
 
     def __init__(
         self,
-        user: Any,
+        user: User,
         request: ResponseRequest,
         memory: Memory | None = None,
         previous_id: str = "",
@@ -269,7 +270,7 @@ def _get_status(end: StreamEnd) -> ItemStatus:
     return "completed" if end.reason in ("stop", "tool_calls") else "incomplete"
 
 
-def _load_messages(user: Any, request: ResponseRequest) -> list[ChatMessage]:
+def _load_messages(user: User, request: ResponseRequest) -> list[ChatMessage]:
     """Return the stored messages that the request continues, and those of its input."""
     if not (request.previous_response_id or request.input.compaction):
         return convert_messages(request.input.messages, request.model)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.db import transaction
 
 from chatcore.base.rest.problems import InvalidFieldError
@@ -27,7 +28,7 @@ from chatcore.turns import capacity, client_tools, control, forks, leases, recov
 NO_INPUT_DETAIL = "There is nothing to answer: send a message."
 
 
-def begin_response(user: Any, request: ResponseRequest) -> StoredResponse:
+def begin_response(user: User, request: ResponseRequest) -> StoredResponse:
     """Store the input, start or resume the turn that answers it, and return the response.
 
     Raises problems, and what `turns.control` raises; then nothing new is stored.
@@ -46,7 +47,7 @@ def begin_response(user: Any, request: ResponseRequest) -> StoredResponse:
             return _continue_fork(request, origin, origin.session)
 
 
-def store_input(user: Any, request: ResponseRequest) -> tuple[Session, Origin]:
+def store_input(user: User, request: ResponseRequest) -> tuple[Session, Origin]:
     """Store the input alone, without an answer; return its session and what it continued."""
     origin = find_origin(user, request)
     session = origin.session or _create_session(user, request, origin)
@@ -72,7 +73,7 @@ def delete_response(record: StoredResponse) -> None:
         delete_session(session.pk)
 
 
-def _begin_conversation(user: Any, request: ResponseRequest, origin: Origin) -> StoredResponse:
+def _begin_conversation(user: User, request: ResponseRequest, origin: Origin) -> StoredResponse:
     """Answer in a new session, which is deleted again if nothing could be begun."""
     session = _create_session(user, request, origin)
     try:
@@ -92,7 +93,7 @@ def _begin_conversation(user: Any, request: ResponseRequest, origin: Origin) -> 
     return record
 
 
-def _create_session(user: Any, request: ResponseRequest, origin: Origin) -> Session:
+def _create_session(user: User, request: ResponseRequest, origin: Origin) -> Session:
     session = Session(owner=user, model=request.model, tools=[])
     session.external_id = request.session_name or ids.format_conversation_id(session.pk)
     session.save(force_insert=True)

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from asgiref.sync import async_to_sync
 from django.db import close_old_connections
 from django.http.response import HttpResponseBase
-from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.api import event_streams
@@ -13,7 +12,7 @@ from chatcore.api.errors import build_turn_problem
 from chatcore.api.long_responses import call_at_end
 from chatcore.api.turn_responses import wait_for_end
 from chatcore.base.rest import turn_rate
-from chatcore.base.rest.auth import get_scope
+from chatcore.base.rest.auth import SignedInRequest, get_scope
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.chat_completions.client_watch import ClientWatch
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
@@ -38,7 +37,7 @@ from chatcore.turns import capacity
 class ResponsesView(ResponsesAPIView):
     """Responses."""
 
-    def post(self, request: Request) -> HttpResponseBase:
+    def post(self, request: SignedInRequest) -> HttpResponseBase:
         """Answer the input, as a whole, as a stream, or in the background."""
         response_request = creation.parse_body(
             request.user, request.data, request.headers, scope=get_scope(request)
@@ -49,7 +48,7 @@ class ResponsesView(ResponsesAPIView):
         return _send_record(request, response_request, record)
 
     def _answer_unstored(
-        self, request: Request, response_request: ResponseRequest
+        self, request: SignedInRequest, response_request: ResponseRequest
     ) -> HttpResponseBase:
         """Answer without storing. The slot is released with the end of the answer."""
         slot = capacity.take_slot(request.user.pk)
@@ -72,7 +71,7 @@ class ResponsesView(ResponsesAPIView):
 class ResponseDetailView(ResponsesAPIView):
     """One stored response."""
 
-    def get(self, request: Request, response_id: str) -> HttpResponseBase:
+    def get(self, request: SignedInRequest, response_id: str) -> HttpResponseBase:
         """Return the response as it is now, or its events from a number on."""
         record = records.get_owned_response(request.user, response_id)
         if request.query_params.get("stream") != "true":
@@ -82,7 +81,7 @@ class ResponseDetailView(ResponsesAPIView):
         stream = turn_streams.stream_response(record, starting_after=starting_after)
         return hand_over(request, stream, lambda: resource.load_headers(record), slot.release)
 
-    def delete(self, request: Request, response_id: str) -> Response:
+    def delete(self, request: SignedInRequest, response_id: str) -> Response:
         """Forget the response. Its messages stay in their session, for what follows them."""
         record = records.get_owned_response(request.user, response_id)
         turn_streams.cancel_response(record)
@@ -93,7 +92,7 @@ class ResponseDetailView(ResponsesAPIView):
 class CancelView(ResponsesAPIView):
     """Stopping a response in the background."""
 
-    def post(self, request: Request, response_id: str) -> Response:
+    def post(self, request: SignedInRequest, response_id: str) -> Response:
         """Stop the answer, keep what was said, and return the response."""
         record = records.get_owned_response(request.user, response_id)
         if not record.request.get("background"):
@@ -110,7 +109,7 @@ class CancelView(ResponsesAPIView):
 class InputItemsView(ResponsesAPIView):
     """The input of a response."""
 
-    def get(self, request: Request, response_id: str) -> Response:
+    def get(self, request: SignedInRequest, response_id: str) -> Response:
         """Return a page of the items that the client sent for this response."""
         record = records.get_owned_response(request.user, response_id)
         page = item_lists.list_input_items(record, request.query_params)
@@ -120,7 +119,7 @@ class InputItemsView(ResponsesAPIView):
 class InputTokensView(ResponsesAPIView):
     """Counting the tokens of an input."""
 
-    def post(self, request: Request) -> Response:
+    def post(self, request: SignedInRequest) -> Response:
         """Return how many tokens a request would send. Nothing is stored or sent."""
         response_request = creation.parse_body(
             request.user, request.data, request.headers, scope=get_scope(request)
@@ -132,7 +131,7 @@ class InputTokensView(ResponsesAPIView):
 class CompactView(ResponsesAPIView):
     """Compacting a conversation."""
 
-    def post(self, request: Request) -> Response:
+    def post(self, request: SignedInRequest) -> Response:
         """Return the conversation in a form that takes less room."""
         body = request.data
         if not isinstance(body, Mapping) or not body.get("model"):
@@ -146,7 +145,7 @@ class CompactView(ResponsesAPIView):
 
 
 def _send_record(
-    request: Request, response_request: ResponseRequest, record: StoredResponse
+    request: SignedInRequest, response_request: ResponseRequest, record: StoredResponse
 ) -> HttpResponseBase:
     """Return a stored response. Unless it is in the background, it stops when its client leaves."""
     headers = resource.load_headers(record)
@@ -168,7 +167,7 @@ def _send_record(
     return Response(resource.load_resource(record), headers=headers)
 
 
-def _parse_number(request: Request, name: str) -> int | None:
+def _parse_number(request: SignedInRequest, name: str) -> int | None:
     text = request.query_params.get(name)
     if text is None:
         return None

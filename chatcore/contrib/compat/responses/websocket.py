@@ -14,6 +14,8 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any
 
+from django.contrib.auth.models import User
+
 from chatcore.accounts.senders import find_token_sender
 from chatcore.accounts.sign_out_watch import sign_out_watch
 from chatcore.base.rest import limits, turn_rate
@@ -81,7 +83,7 @@ async def serve_websocket(scope: dict[str, Any], receive: Any, send: Any) -> Non
 class Connection:
     """One open connection of a user."""
 
-    def __init__(self, user: Any, headers: Mapping[str, str], receive: Any, send: Any) -> None:
+    def __init__(self, user: User, headers: Mapping[str, str], receive: Any, send: Any) -> None:
         self.user = user
         self.headers = {"X-Session-Id": headers.get("x-session-id", "")}
         self._scope = find_scope(headers["authorization"].split()[-1])
