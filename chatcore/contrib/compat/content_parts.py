@@ -3,8 +3,7 @@
 import base64
 import binascii
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from chatcore.base.rest import limits
 from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
@@ -26,8 +25,7 @@ TEXT_KEYS = {
 FileReader = Callable[[Mapping[str, Any], str, int], Attachment]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Content:
+class Content(NamedTuple):
     """The texts of a message, joined, and its files, which are not stored yet."""
 
     text: str = ""

@@ -110,8 +110,7 @@ def _is_object(value: object) -> bool:
 def _parse_content(value: object, message_path: str) -> Content:
     """Return the text and the files of a message's content, which may be missing."""
     value = "" if value is None else value
-    file_readers = {"image_url": _parse_image, "file": _parse_file}
-    return parse_content(value, f"{message_path}.content", file_readers)
+    return parse_content(value, f"{message_path}.content", FILE_READERS)
 
 
 def _parse_image(part: Mapping[str, object], path: str, number: int) -> Attachment:
@@ -123,6 +122,9 @@ def _parse_image(part: Mapping[str, object], path: str, number: int) -> Attachme
 def _parse_file(part: Mapping[str, object], path: str, number: int) -> Attachment:
     file_path = f"{path}.file"
     return parse_file(require_object(part.get("file"), file_path), file_path)
+
+
+FILE_READERS = {"image_url": _parse_image, "file": _parse_file}
 
 
 def _parse_calls(value: object, path: str) -> Iterator[ToolCall]:

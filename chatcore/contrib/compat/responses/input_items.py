@@ -8,7 +8,6 @@ from typing import Any
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.client_messages import ClientMessage
 from chatcore.contrib.compat.content_parts import (
-    Content,
     join_texts,
     limit_messages,
     limit_text,
@@ -114,7 +113,7 @@ class _InputParser:
 
     def _add_message(self, item: Mapping[str, object], path: str) -> None:
         role = item.get("role")
-        content = _parse_content(item.get("content"), f"{path}.content")
+        content = parse_content(item.get("content"), f"{path}.content", FILE_READERS)
         limit_text(content.text, f"{path}.content")
         if role in SYSTEM_ROLES:
             if content.files:
@@ -178,7 +177,7 @@ class _InputParser:
     def _add_output(self, item: Mapping[str, object], path: str) -> None:
         call_id = parse_required_text(item.get("call_id"), f"{path}.call_id")
         # One of any length is accepted, and cut when it is stored.
-        content = _parse_content(item.get("output"), f"{path}.output")
+        content = parse_content(item.get("output"), f"{path}.output", FILE_READERS)
         self.result.messages.append(
             ClientMessage(role="tool", content=content.text, call_id=call_id, files=content.files)
         )
@@ -265,10 +264,6 @@ def _parse_server_call(item: Mapping[str, object], path: str, call_id: str) -> T
     )
 
 
-def _parse_content(value: object, path: str) -> Content:
-    return parse_content(value, path, {"input_image": _parse_image, "input_file": _parse_file})
-
-
 def _parse_image(part: Mapping[str, object], path: str, number: int) -> Attachment:
     if part.get("file_id"):
         raise InvalidFieldError(f"{path}.file_id", "Files are not kept here: send the image.")
@@ -277,3 +272,6 @@ def _parse_image(part: Mapping[str, object], path: str, number: int) -> Attachme
 
 def _parse_file(part: Mapping[str, object], path: str, number: int) -> Attachment:
     return parse_file(part, path)
+
+
+FILE_READERS = {"input_image": _parse_image, "input_file": _parse_file}
