@@ -1,6 +1,5 @@
 """Sessions: the conversations, and what the model sees of each of them now."""
 
-import uuid
 from contextvars import ContextVar
 from uuid import UUID
 
@@ -9,6 +8,8 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+
+from chatcore.base.row_ids import make_row_id
 
 # Set while a page of the admin is made for somebody who may not see what people wrote. Django names
 # rows in messages, labels and links of its own, so the name itself must be without words.
@@ -63,7 +64,7 @@ class Session(models.Model):
     chatcore/sessions/verification.py says how.
     """
 
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    id = models.UUIDField(primary_key=True, default=make_row_id, editable=False)
     # Without an index of its own: that of (owner, updated_at, id) begins with it.
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL,

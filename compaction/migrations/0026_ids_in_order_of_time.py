@@ -1,0 +1,17 @@
+"""New runs have ids in the order of time. The tables stay as they are."""
+
+from django.db import migrations, models
+
+from chatcore.base.row_ids import make_row_id
+
+ID = models.UUIDField(default=make_row_id, editable=False, primary_key=True, serialize=False)
+
+
+class Migration(migrations.Migration):
+    dependencies = [("compaction", "0025_summaries_of_revisions")]
+
+    operations = [
+        migrations.SeparateDatabaseAndState(
+            state_operations=[migrations.AlterField("compactionrun", "id", ID)]
+        )
+    ]
