@@ -17,7 +17,8 @@ from django.utils import timezone
 from chatcore.base.databases.short_transactions import weigh_row
 from chatcore.base.truncation import clean_text
 from chatcore.base.visible_text import is_visible
-from chatcore.contrib.imports.conversation import ChatFile, ChatMessage, Conversation, join_words
+from chatcore.contrib.imports.conversation import ChatFile, ChatMessage, Conversation
+from chatcore.contrib.imports.loose_json import join_words
 from chatcore.contrib.imports.trees import PlacedMessage, arrange
 from chatcore.files import intake, output_store
 from chatcore.models import MAX_CALL_ID, MAX_TOOL_NAME, Attachment, Message, Session

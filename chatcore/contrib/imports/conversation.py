@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 
 @dataclass(kw_only=True)
@@ -107,23 +106,3 @@ def chain(messages: Sequence[ChatMessage]) -> list[Node]:
         Node(id=str(index), parent=str(index - 1) if index else None, message=message)
         for index, message in enumerate(messages)
     ]
-
-
-def to_text(value: object) -> str:
-    """Return a text as it is, and nothing for what is none."""
-    return value if isinstance(value, str) else ""
-
-
-def to_list(value: object) -> list[Any]:
-    """Return a list as it is, and an empty one for what is none."""
-    return value if isinstance(value, list) else []
-
-
-def to_dict(value: object) -> dict[str, Any]:
-    """Return an object as it is, and an empty one for what is none."""
-    return value if isinstance(value, dict) else {}
-
-
-def join_words(*texts: str) -> str:
-    """Return the texts that have words, with a blank line between them."""
-    return "\n\n".join(text for text in texts if text.strip())

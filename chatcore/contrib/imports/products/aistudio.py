@@ -3,17 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chatcore.contrib.imports.conversation import (
-    Call,
-    ChatFile,
-    ChatMessage,
-    Conversation,
-    chain,
-    join_words,
-    to_dict,
-    to_text,
-)
+from chatcore.contrib.imports.conversation import Call, ChatFile, ChatMessage, Conversation, chain
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
+from chatcore.contrib.imports.loose_json import join_words, to_dict, to_text
 from chatcore.contrib.imports.products.base import Reader, Source, build_linked_file
 from chatcore.transfer.times import parse_time
 

@@ -16,15 +16,7 @@ from functools import partial
 from html.parser import HTMLParser
 from typing import Any, ClassVar
 
-from chatcore.contrib.imports.conversation import (
-    ChatFile,
-    Conversation,
-    ForeignProject,
-    join_words,
-    to_dict,
-    to_list,
-    to_text,
-)
+from chatcore.contrib.imports.conversation import ChatFile, Conversation, ForeignProject
 from chatcore.contrib.imports.export_files import Export, Member, Sample, parse_json
 from chatcore.contrib.imports.json_items import (
     HEAD_BYTES,
@@ -33,6 +25,7 @@ from chatcore.contrib.imports.json_items import (
     read_lines,
     split_items,
 )
+from chatcore.contrib.imports.loose_json import join_words, to_dict, to_list, to_text
 
 ANOTHER_FORM = "It has another form than expected."
 _THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>(.*?)</think(?:ing)?>\s*", re.DOTALL)

@@ -4,18 +4,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chatcore.contrib.imports.conversation import (
-    Call,
-    ChatFile,
-    ChatMessage,
-    Conversation,
-    Node,
-    join_words,
-    to_dict,
-    to_list,
-    to_text,
-)
+from chatcore.contrib.imports.conversation import Call, ChatFile, ChatMessage, Conversation, Node
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
+from chatcore.contrib.imports.loose_json import join_words, to_dict, to_list, to_text
 from chatcore.contrib.imports.products.base import Reader, Source, parse_text
 from chatcore.transfer.times import parse_time
 

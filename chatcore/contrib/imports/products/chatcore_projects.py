@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from chatcore.contrib.imports.conversation import ChatFile, ForeignProject, to_list, to_text
+from chatcore.contrib.imports.conversation import ChatFile, ForeignProject
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
+from chatcore.contrib.imports.loose_json import to_list, to_text
 from chatcore.contrib.imports.products.base import Reader, Source, has_keys
 from chatcore.transfer.times import parse_time
 

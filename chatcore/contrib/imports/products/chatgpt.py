@@ -17,10 +17,6 @@ from chatcore.contrib.imports.conversation import (
     Conversation,
     Node,
     chain,
-    join_words,
-    to_dict,
-    to_list,
-    to_text,
 )
 from chatcore.contrib.imports.export_files import (
     UNREADABLE,
@@ -30,6 +26,7 @@ from chatcore.contrib.imports.export_files import (
     parse_json,
     to_items,
 )
+from chatcore.contrib.imports.loose_json import join_words, to_dict, to_list, to_text
 from chatcore.contrib.imports.products.base import (
     ANOTHER_FORM,
     OddChat,

@@ -3,14 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from chatcore.contrib.imports.conversation import (
-    ChatFile,
-    ForeignProject,
-    join_words,
-    to_dict,
-    to_list,
-    to_text,
-)
+from chatcore.contrib.imports.conversation import ChatFile, ForeignProject
 from chatcore.contrib.imports.export_files import (
     UNREADABLE,
     Export,
@@ -20,6 +13,7 @@ from chatcore.contrib.imports.export_files import (
     to_items,
 )
 from chatcore.contrib.imports.json_items import MAX_ITEM_BYTES
+from chatcore.contrib.imports.loose_json import join_words, to_dict, to_list, to_text
 from chatcore.contrib.imports.products.base import Reader, Source, has_keys
 from chatcore.transfer.times import parse_time
 

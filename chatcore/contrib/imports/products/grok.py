@@ -5,17 +5,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chatcore.contrib.imports.conversation import (
-    ChatFile,
-    ChatMessage,
-    Conversation,
-    Node,
-    join_words,
-    to_dict,
-    to_list,
-    to_text,
-)
+from chatcore.contrib.imports.conversation import ChatFile, ChatMessage, Conversation, Node
 from chatcore.contrib.imports.export_files import Export, Member, Sample, to_items
+from chatcore.contrib.imports.loose_json import join_words, to_dict, to_list, to_text
 from chatcore.contrib.imports.products.base import Reader, Source, build_link, find_file, has_keys
 from chatcore.transfer.times import parse_time
 

@@ -5,16 +5,9 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from chatcore.contrib.imports.conversation import (
-    Call,
-    ChatMessage,
-    Conversation,
-    chain,
-    join_words,
-    to_dict,
-    to_text,
-)
+from chatcore.contrib.imports.conversation import Call, ChatMessage, Conversation, chain
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
+from chatcore.contrib.imports.loose_json import join_words, to_dict, to_text
 from chatcore.contrib.imports.products.base import Reader, Source, read_parts, split_thoughts
 from chatcore.transfer.times import parse_time
 

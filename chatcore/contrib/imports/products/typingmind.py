@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from chatcore.contrib.imports.conversation import ChatMessage, Conversation, chain, to_dict, to_text
+from chatcore.contrib.imports.conversation import ChatMessage, Conversation, chain
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
 from chatcore.contrib.imports.json_items import Item
+from chatcore.contrib.imports.loose_json import to_dict, to_text
 from chatcore.contrib.imports.products.base import (
     Reader,
     Source,
