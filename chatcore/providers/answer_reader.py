@@ -20,7 +20,6 @@ from chatcore.providers.errors import ContextOverflow, ProviderUnavailable
 from chatcore.providers.quirks.thought_tags import ThoughtTags
 from chatcore.providers.server_sent_events import Event
 
-MAX_COLLECTED_CHARS = 16_000_000
 END_MARK = b"[DONE]"
 # What an event of an answer has, in either protocol, and what an error without `error` has.
 _ANSWER_MEMBERS = frozenset({"choices", "usage", "delta", "index", "content", "content_block"})
@@ -232,28 +231,6 @@ class PartJoiner:
             self._pieces.clear()
             if text:
                 self._parts.append(self._kind(text))
-
-
-class CollectedText:
-    """A text that is collected until the answer ends: reasoning, or the arguments of a call."""
-
-    def __init__(self) -> None:
-        self.char_count = 0
-        self._pieces: list[str] = []
-
-    def add_piece(self, piece: str) -> None:
-        """Add a piece. Raises ProviderUnavailable beyond MAX_COLLECTED_CHARS."""
-        self.char_count += len(piece)
-        if self.char_count > MAX_COLLECTED_CHARS:
-            raise ProviderUnavailable(
-                "The provider sent reasoning or a tool call of more than"
-                f" {MAX_COLLECTED_CHARS // 1_000_000} million characters."
-            )
-        self._pieces.append(piece)
-
-    def join(self) -> str:
-        """Return the whole text."""
-        return "".join(self._pieces)
 
 
 # In the spelling of `_normalize`. (OpenAI, Anthropic, Gemini, Mistral, Cohere, Bedrock, TGI)

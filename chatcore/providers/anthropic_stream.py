@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from chatcore.providers.answer_reader import (
-    CollectedText,
     ErrorEvent,
     PartJoiner,
     build_call_id,
@@ -23,6 +22,7 @@ from chatcore.providers.base import (
     mend_surrogates,
     parse_count,
 )
+from chatcore.providers.collected_text import CollectedText
 from chatcore.providers.errors import ProviderUnavailable
 from chatcore.providers.provider_data import CALL, THOUGHT, is_usual_order
 from chatcore.providers.server_sent_events import Event

@@ -9,8 +9,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chatcore.providers.answer_reader import CollectedText, build_call_id
+from chatcore.providers.answer_reader import build_call_id
 from chatcore.providers.base import ToolCall, mend_surrogates
+from chatcore.providers.collected_text import CollectedText
 from chatcore.providers.errors import ProviderUnavailable
 
 _DECODER = json.JSONDecoder()

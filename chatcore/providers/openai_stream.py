@@ -5,7 +5,6 @@ from typing import Any
 
 from chatcore.providers.answer_reader import (
     END_MARK,
-    CollectedText,
     ErrorEvent,
     PartJoiner,
     check_end,
@@ -17,6 +16,7 @@ from chatcore.providers.answer_reader import (
 )
 from chatcore.providers.base import StreamEnd, StreamPart, Usage, mend_surrogates, parse_count
 from chatcore.providers.call_pieces import CallCollector
+from chatcore.providers.collected_text import CollectedText
 from chatcore.providers.provider_data import REASONING_FIELDS
 from chatcore.providers.quirks.reasoning_details import ReasoningDetails
 from chatcore.providers.server_sent_events import Event
