@@ -6,9 +6,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chatcore.api import idempotency
+from chatcore.api.new_sessions import build_created_response
 from chatcore.api.ownership import get_owned_message, get_owned_session
 from chatcore.api.serializers.sessions import SessionSerializer
-from chatcore.api.sessions import build_created_response
 from chatcore.base.rest import conditions
 from chatcore.base.rest.commits import all_or_nothing
 from chatcore.turns import forks

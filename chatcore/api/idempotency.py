@@ -15,6 +15,7 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chatcore.api.new_sessions import build_created_response
 from chatcore.base.databases.clock import read_clock
 from chatcore.base.rest.problems import InvalidFieldError, Problem
 from chatcore.base.threads import repeat_beside
@@ -171,9 +172,6 @@ def _store_answer(row: IdempotencyKey, status: int, session_id: UUID | None, bod
 def _replay(request: Request, row: IdempotencyKey) -> Response:
     """Return the stored answer, and of a session what it is now. Raises Http404 if it is gone."""
     if row.session_id is not None:
-        # Imported here, because the module of sessions uses this one.
-        from chatcore.api.sessions import build_created_response
-
         sessions = Session.objects.owned_by(request.user).select_related("model__provider")
         response = build_created_response(request, sessions.get(pk=row.session_id))
     else:

@@ -11,12 +11,12 @@ from rest_framework.response import Response
 
 from chatcore.accounts.rights import select_models
 from chatcore.api import idempotency
+from chatcore.api.new_sessions import build_created_response
 from chatcore.api.ownership import get_owned_session
-from chatcore.api.projects.fields import parse_project_id
+from chatcore.api.serializers.projects import parse_project_id
 from chatcore.api.serializers.sessions import SessionSerializer
 from chatcore.base.rest import conditions
 from chatcore.base.rest.problems import InvalidFieldError
-from chatcore.base.rest.routes import build_api_path
 from chatcore.base.truncation import clean_text
 from chatcore.models import Session
 from chatcore.sessions.archive import archive_surplus_sessions
@@ -24,21 +24,6 @@ from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.deletion import delete_session
 
 FLAGS = {"true": True, "1": True, "false": False, "0": False}
-
-
-def build_created_response(request: Request, session: Session) -> Response:
-    """Return a new session with its path in the Location header."""
-    representation = SessionSerializer(session).data
-    response = Response(
-        representation,
-        status=201,
-        headers={
-            "Location": build_api_path(request, f"sessions/{session.pk}"),
-            **conditions.build_entity_headers(representation),
-        },
-    )
-    response.session_id = session.pk  # type: ignore[attr-defined]  # for a repeated request
-    return response
 
 
 def parse_flag(name: str, text: str) -> bool:

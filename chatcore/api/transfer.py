@@ -17,10 +17,10 @@ from chatcore.accounts import audit
 from chatcore.api import idempotency
 from chatcore.api.import_places import OneImportAtATime
 from chatcore.api.long_responses import hand_over_stream
+from chatcore.api.new_sessions import build_created_response
 from chatcore.api.ownership import get_owned_session
 from chatcore.api.serializers.messages import ImportedSerializer, ImportSerializer
 from chatcore.api.serializers.sessions import SessionSerializer
-from chatcore.api.sessions import build_created_response
 from chatcore.api.turn_responses import TURN_RESPONSES
 from chatcore.base.rest import conditions, limits
 from chatcore.base.rest.commits import all_or_nothing

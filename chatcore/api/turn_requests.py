@@ -13,6 +13,7 @@ from rest_framework.request import Request
 from chatcore.api import idempotency
 from chatcore.api.serializers.attachments import AttachmentField
 from chatcore.api.serializers.sessions import ModelNameField
+from chatcore.api.serializers.turns import STREAM_HELP_TEXT
 from chatcore.base.rest import limits
 from chatcore.base.rest.fields import (
     JsonObjectField,
@@ -29,7 +30,6 @@ CONTENT_RULES = {
     "if": {"required": ["attachments"], "properties": {"attachments": {"minItems": 1}}},
     "else": {"required": ["content"], "properties": {"content": {"pattern": r"\S"}}},
 }
-STREAM_HELP_TEXT = "Answer with the turn's events."
 PREFER_PARAMETER = OpenApiParameter(
     "Prefer",
     str,

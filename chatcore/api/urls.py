@@ -12,6 +12,7 @@ from chatcore.api import (
     messages,
     models,
     pins,
+    projects,
     search,
     sessions,
     setup,
@@ -20,7 +21,6 @@ from chatcore.api import (
     turns,
     versions,
 )
-from chatcore.api.projects import views as projects
 from chatcore.base.rest.routes import build_url_patterns, handle_unknown_path
 
 ROUTES = {

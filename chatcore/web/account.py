@@ -26,9 +26,9 @@ from chatcore.accounts.rights import select_models
 from chatcore.base.rest.auth import ALL
 from chatcore.extension import build_page_parts
 from chatcore.web import mcp_servers, providers, sign_in
-from chatcore.web.chat import use_local_time
 from chatcore.web.chat_list import load_sidebar
 from chatcore.web.forms import DefaultModelForm, LanguageForm, TokenForm
+from chatcore.web.own_chat import use_local_time
 
 LANGUAGE_COOKIE_SECONDS = 365 * 24 * 3600
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")

@@ -16,7 +16,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from chatcore.models import Message, Session
-from chatcore.web.chat import get_own_chat
+from chatcore.web.own_chat import get_own_chat
 
 EXCERPT_CHARACTERS = 120
 

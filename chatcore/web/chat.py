@@ -1,16 +1,12 @@
 """The pages of a chat, and the parts of them that htmx loads. A user sees only own chats."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_GET
 from django_htmx.http import HttpResponseClientRefresh
 
@@ -21,31 +17,9 @@ from chatcore.serving.local_model.state import load_local_model_state as local_m
 from chatcore.web import message_pages, timeline
 from chatcore.web.chat_list import load_chat_list, load_sidebar
 from chatcore.web.context_state import describe_context
+from chatcore.web.own_chat import get_own_chat, use_local_time
 from chatcore.web.projects.lists import choose_project, describe_project
 from chatcore.web.titles.writing import writes_titles
-
-R = TypeVar("R", bound=HttpResponseBase)
-
-
-def get_own_chat(request: HttpRequest, pk: UUID) -> Session:
-    """Return the user's chat. Raises Http404 for the chats of other users too."""
-    return get_object_or_404(
-        Session.objects.owned_by(request.user).select_related("model__provider"), pk=pk
-    )
-
-
-def use_local_time(view: Callable[..., R]) -> Callable[..., R]:
-    """Wrap a view so that it shows times in the zone of the browser's cookie `tz`."""
-
-    def wrapper(request: HttpRequest, *args: Any, **kwargs: Any) -> R:
-        try:
-            zone = ZoneInfo(request.COOKIES.get("tz", "UTC"))
-        except (KeyError, ValueError, OSError):
-            zone = ZoneInfo("UTC")
-        with timezone.override(zone):
-            return view(request, *args, **kwargs)
-
-    return wrapper
 
 
 @login_required

@@ -13,7 +13,7 @@ from chatcore.accounts.rights import select_models, select_policies
 from chatcore.context.compactor import get_compactor
 from chatcore.extension import build_page_parts
 from chatcore.models import Session
-from chatcore.web.chat import get_own_chat
+from chatcore.web.own_chat import get_own_chat
 from chatcore.web.tool_choice import list_tool_groups
 
 

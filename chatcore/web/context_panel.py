@@ -7,8 +7,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from chatcore.web.chat import get_own_chat
 from chatcore.web.context_state import describe_context
+from chatcore.web.own_chat import get_own_chat
 
 
 @login_required

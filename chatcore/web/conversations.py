@@ -13,8 +13,8 @@ from django_htmx.http import trigger_client_event
 
 from chatcore.base.keeping import Kept
 from chatcore.sessions.changes import record_session_change
-from chatcore.web.chat import get_own_chat
 from chatcore.web.forms import RenameForm, SwitchForm
+from chatcore.web.own_chat import get_own_chat
 
 
 @method_decorator(login_required, name="dispatch")

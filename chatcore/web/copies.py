@@ -17,7 +17,7 @@ from chatcore.transfer.transcript import (
     select_current_messages,
     stream_texts,
 )
-from chatcore.web.chat import get_own_chat, use_local_time
+from chatcore.web.own_chat import get_own_chat, use_local_time
 
 # Where the messages belong. A title with these characters in it is escaped.
 GAP = "<!-- messages -->"

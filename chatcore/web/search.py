@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 from chatcore.base.truncation import clean_text
 from chatcore.models import Session
 from chatcore.search import query as search_query
-from chatcore.web.chat import get_own_chat, use_local_time
+from chatcore.web.own_chat import get_own_chat, use_local_time
 
 MAX_TITLES = 6
 MAX_HITS = 20

@@ -18,7 +18,7 @@ from chatcore.base.keeping import Kept, refuse_lost_text
 from chatcore.base.truncation import clean_text
 from chatcore.extension import Place
 from chatcore.models import Session
-from chatcore.web.chat import get_own_chat
+from chatcore.web.own_chat import get_own_chat
 from compaction import policies
 from compaction.memory.core.ledger.lines import LINE_CHARS
 from compaction.memory.ledger import changes, rule_store, rules, store

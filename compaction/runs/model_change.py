@@ -10,7 +10,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET
 
 from chatcore.accounts.rights import select_models
-from chatcore.web.chat import get_own_chat
+from chatcore.web.own_chat import get_own_chat
 from compaction.models import CompactionRun
 from compaction.runs import execution
 from compaction.sessions import request_size

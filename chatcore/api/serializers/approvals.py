@@ -4,8 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from chatcore.api.serializers.turns import ApprovalRequestSerializer
-from chatcore.api.turn_requests import STREAM_HELP_TEXT
+from chatcore.api.serializers.turns import STREAM_HELP_TEXT, ApprovalRequestSerializer
 from chatcore.base.rest.fields import StrictBooleanField, StrictSerializer, StrictTextField
 from chatcore.models import ToolApproval
 from chatcore.turns import client_tools

@@ -9,7 +9,7 @@ from rest_framework import serializers
 
 from chatcore.accounts.rights import Kind, accepts_policy, list_allowed, select_models
 from chatcore.api.params import ParamsField
-from chatcore.api.projects.fields import ProjectField
+from chatcore.api.serializers.projects import ProjectField
 from chatcore.base.rest import limits
 from chatcore.base.rest.fields import (
     RatioField,

@@ -6,6 +6,8 @@ from rest_framework import serializers
 
 from chatcore.api.serializers.messages import MessageSerializer, ToolCallSerializer
 
+STREAM_HELP_TEXT = "Answer with the turn's events."
+
 
 class ApprovalRequestSerializer(serializers.Serializer[Any]):
     """A call of an MCP server's tool that waits for a person; `arguments` is JSON text."""

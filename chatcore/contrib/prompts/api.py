@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.api import idempotency
-from chatcore.api.projects.fields import ProjectField
+from chatcore.api.serializers.projects import ProjectField
 from chatcore.base.rest import conditions
 from chatcore.base.rest.fields import StrictSerializer, StrictTextField
 from chatcore.base.rest.problems import InvalidFieldError

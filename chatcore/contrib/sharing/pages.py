@@ -17,7 +17,7 @@ from chatcore.base.keeping import Kept
 from chatcore.contrib.sharing import links
 from chatcore.contrib.sharing.models import ShareQuerySet
 from chatcore.models import Session
-from chatcore.web.chat import get_own_chat, use_local_time
+from chatcore.web.own_chat import get_own_chat, use_local_time
 
 MAX_LISTED = 100
 DAYS = ("", "7", "30", "365")  # the choices of how long a link works; empty: until it is revoked

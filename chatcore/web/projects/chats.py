@@ -10,10 +10,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 from django_htmx.http import trigger_client_event
 
-from chatcore.api.projects.fields import parse_project_id
+from chatcore.api.serializers.projects import parse_project_id
 from chatcore.models import Session
 from chatcore.sessions.changes import record_session_change
-from chatcore.web.chat import get_own_chat
+from chatcore.web.own_chat import get_own_chat
 from chatcore.web.projects.lists import describe_project, list_projects
 
 

@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 
-from chatcore.api.projects.fields import parse_project_id
+from chatcore.api.serializers.projects import parse_project_id
 from chatcore.models import Project
 from chatcore.projects.system_text import list_left_out
 from models_registry.models import AiModel

@@ -15,8 +15,8 @@ from chatcore.base.keeping import Kept
 from chatcore.models import Project, ProjectFile, Session
 from chatcore.projects import changes
 from chatcore.projects.system_text import list_left_out
-from chatcore.web.chat import use_local_time
 from chatcore.web.chat_list import load_sidebar
+from chatcore.web.own_chat import use_local_time
 from chatcore.web.projects.forms import NameForm, ProjectForm, read_rules
 from chatcore.web.projects.lists import list_projects
 

@@ -12,7 +12,7 @@ from chatcore.api.long_responses import hand_over_stream
 from chatcore.base.slots import ProcessFull, UserFull
 from chatcore.models import Session
 from chatcore.providers.errors import ProviderError
-from chatcore.web.chat import get_own_chat
+from chatcore.web.own_chat import get_own_chat
 from chatcore.web.titles import writing
 
 

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 
 from chatcore.api import idempotency
 from chatcore.api.attachments import DOWNLOAD_HEADERS
-from chatcore.api.projects.fields import (
+from chatcore.api.serializers.projects import (
     ProjectFileSerializer,
     ProjectSerializer,
     ProjectUploadSerializer,

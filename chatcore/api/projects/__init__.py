@@ -1,1 +1,0 @@
-"""Projects over REST: what they say, and their files."""
