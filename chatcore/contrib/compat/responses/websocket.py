@@ -20,7 +20,12 @@ from chatcore.accounts.senders import find_token_sender
 from chatcore.accounts.sign_out_watch import sign_out_watch
 from chatcore.base.rest import limits, turn_rate
 from chatcore.base.rest.auth import build_sender_problem, find_scope, find_sender
-from chatcore.base.rest.parsers import TooManyValues, hold_large_body, parse_large_json
+from chatcore.base.rest.parsers import (
+    StrictDecoder,
+    TooManyValues,
+    hold_large_body,
+    parse_large_json,
+)
 from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
 from chatcore.base.slots import ProcessFull, Slots, UserFull
 from chatcore.base.threads import PREPARATION, TOOLS, run_in_thread
@@ -249,7 +254,7 @@ def _parse_message(text: str, person: Any) -> dict[str, Any]:
             with hold_large_body(person):
                 message = parse_large_json(text.encode(), max_values=limits.BODY_VALUES)
         else:
-            message = json.loads(text)
+            message = json.loads(text, cls=StrictDecoder)
     except TooManyValues as error:
         raise TooLargeProblem(str(error)) from None
     except (ValueError, RecursionError):

@@ -70,6 +70,16 @@ def test_responses_follow_each_other(socket: ClientConnection, scripted: Scripte
     assert Session.objects.get().message_count == 4
 
 
+def test_characters_that_no_database_stores_are_dropped_as_over_http(
+    socket: ClientConnection, scripted: ScriptedModel
+) -> None:
+    create(socket, input="Hi\ud83d there", instructions="Be\x00 brief\udc00.")
+    [system, question] = list_completions(scripted)[-1].json["messages"]
+    assert (system["content"], question["content"]) == ("Be brief.", "Hi there")
+    socket.send('{"type": "response.create", "model": "' + MODEL + '", "temperature": NaN}')
+    assert json.loads(socket.recv(timeout=PATIENCE_SECONDS))["error"]["code"] == "invalid_json"
+
+
 def test_what_is_not_stored_is_remembered_by_the_connection(
     socket: ClientConnection, live: Live, user: User, scripted: ScriptedModel
 ) -> None:
