@@ -128,7 +128,7 @@ def write_values(listed_models: Iterable[CatalogModel], *, source: str, date: da
 
 def _clean_values(values: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
     """Return the values that a model can have, and the names of the others."""
-    usable: dict[str, Any] = {}
+    usable: dict[str, object] = {}
     unusable = []
     for name, value in values.items():
         try:

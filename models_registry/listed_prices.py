@@ -33,7 +33,7 @@ def look_up_prices(provider: str, name: str) -> dict[str, Any]:
         found = calc_price(Usage(), name, provider_id=provider_id, genai_request_timestamp=noon)
     except LookupError:
         return {}
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     tiers: dict[int, dict[str, str]] = {}
     for kind, listed_name in KINDS.items():
         price = getattr(found.model_price, listed_name)

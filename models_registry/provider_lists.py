@@ -58,7 +58,7 @@ class OfferedModel:
 
 def parse_row(row: Mapping[str, object]) -> dict[str, Any]:
     """Return what a row of a list says of a model, by the fields of AiModel."""
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for field, places in PLACES.items():
         counts = (_find(row, place) for place in places)
         values[field] = next((count for count in counts if _is_count(count)), None)

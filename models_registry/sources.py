@@ -70,13 +70,13 @@ def _fetch(address: str) -> bytes:
 
 
 def _list_models(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    models: Mapping[str, Any] = data.get(PROVIDER_NAMES.get(name, name), {}).get("models", {})
+    models: Mapping[str, object] = data.get(PROVIDER_NAMES.get(name, name), {}).get("models", {})
     return models
 
 
 def _parse_values(row: Mapping[str, Any]) -> dict[str, Any]:
     limit = row.get("limit", {})
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "context_window_size": limit.get("context") or None,
         "max_input_tokens": limit.get("input") or None,
         "max_output_tokens": limit.get("output") or None,

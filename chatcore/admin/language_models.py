@@ -149,7 +149,7 @@ class AiModelAdmin(SetupFileAdmin):
             raise PermissionDenied
         if "comparison" in request.POST:
             return self._take_values(request)
-        context: dict[str, Any] = {}
+        context: dict[str, object] = {}
         status = 200
         if request.method == "POST":
             try:

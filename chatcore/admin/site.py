@@ -84,7 +84,7 @@ class ChatcoreAdminSite(UnfoldAdminSite):
         overview = {"name": _("Overview"), "admin_url": reverse("admin:index")}
         first_link = _build_link(overview, "chart", request.path)
         first_link["active"] = request.path == overview["admin_url"]
-        groups: list[dict[str, Any]] = [{"items": [first_link]}]
+        groups: list[dict[str, object]] = [{"items": [first_link]}]
         for subject, title in TITLES.items():
             items = [
                 _build_link(pages.pop(name), icon, request.path)

@@ -175,7 +175,7 @@ def _replay(request: Request, row: IdempotencyKey) -> Response:
         sessions = Session.objects.owned_by(request.user).select_related("model__provider")
         response = build_created_response(request, sessions.get(pk=row.session_id))
     else:
-        body: Mapping[str, Any] = json.loads(keys.decrypt(row.body))
+        body: Mapping[str, object] = json.loads(keys.decrypt(row.body))
         response = Response(body, status=row.status)
     response[REPLAYED_HEADER] = "true"
     return response

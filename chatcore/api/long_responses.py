@@ -126,7 +126,7 @@ def _find_handover(request: HttpRequest) -> Handover | None:
 async def serve_request(django_app: Any, scope: dict[str, Any], receive: Any, send: Any) -> None:
     """Serve a request through Django, and then the stream that its view handed over, if any."""
     handover = Handover()
-    response_starts: list[dict[str, Any]] = []
+    response_starts: list[dict[str, object]] = []
 
     async def send_or_hold(message: dict[str, Any]) -> None:
         # Django would end the response after its (empty) body. While a stream is waiting, the
@@ -138,7 +138,7 @@ async def serve_request(django_app: Any, scope: dict[str, Any], receive: Any, se
 
     async def receive_and_watch() -> dict[str, Any]:
         # Django waits for the thread of a view even when the client has left.
-        message: dict[str, Any] = await receive()
+        message: dict[str, object] = await receive()
         if message["type"] == "http.disconnect":
             handover.end()
         return message

@@ -72,7 +72,7 @@ class MessageImportView(OneImportAtATime, GenericAPIView[Message]):
         """Append messages without calling a model: all of them, or none if one is not valid."""
         session = get_owned_session(request, session_id)
         messages = _parse_import(request.data)
-        body: dict[str, Any] = {}
+        body: dict[str, object] = {}
 
         def settle(rows: list[Message]) -> None:
             session.refresh_from_db(fields=["message_count"])

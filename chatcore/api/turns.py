@@ -102,5 +102,5 @@ def _read_payload(request: Request, serializer_class: type[StrictSerializer]) ->
     serializer = serializer_class(data=request.data)
     serializer.is_valid(raise_exception=True)
     turn_rate.count_turn(request)
-    payload: dict[str, Any] = serializer.validated_data
+    payload: dict[str, object] = serializer.validated_data
     return payload

@@ -137,7 +137,7 @@ def read_folder(name: str, default: str) -> Path:
 
 def read_database(name: str, default: str) -> dict[str, Any]:
     """Return the settings of the database at a postgres:// or sqlite:/// address."""
-    database: dict[str, Any] = {}
+    database: dict[str, object] = {}
     # What the parser warns of or raises may contain the password, so neither is printed.
     with warnings.catch_warnings(), contextlib.suppress(ValueError):
         warnings.simplefilter("ignore")

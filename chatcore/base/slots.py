@@ -4,7 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 from weakref import WeakValueDictionary
 
 
@@ -52,7 +52,7 @@ class Slots:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()  # held for a few lines of memory only
-        self._counts: Counter[Any] = Counter()
+        self._counts: Counter[object] = Counter()
 
     def take(
         self,

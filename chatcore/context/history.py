@@ -132,7 +132,7 @@ def build_history(rows: Sequence[Mapping[str, Any]]) -> ContextHistory:
     positions: dict[int, int | None] = {0: 0}
     position: int | None = 0 if not rows or rows[0]["version"] == 1 else None
     newest: int | None = None
-    earlier_row: Mapping[str, Any] | None = None
+    earlier_row: Mapping[str, object] | None = None
     for row in rows:
         version = row["version"]
         if row["restores"] is not None:

@@ -14,7 +14,7 @@ from models_registry.models import AiModel, Provider
 
 def parse_values(pairs: Iterable[str]) -> dict[str, Any]:
     """Return values that are given as NAME=VALUE; what is no JSON is a text."""
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for pair in pairs:
         name, separator, text = pair.partition("=")
         if not separator:

@@ -242,7 +242,7 @@ def reserve_numbers(
         RETURNING {_SESSIONS}.id, last_seq, last_event_seq, owner_id
     """  # noqa: S608
     used_at_value = connection.ops.adapt_datetimefield_value(used_at)
-    parameters: list[Any] = [used_at_value]
+    parameters: list[object] = [used_at_value]
     for session_id, counts in new_rows.items():
         parameters += (adapt_uuid(session_id), counts.events, counts.messages)
     return {

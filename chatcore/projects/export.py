@@ -23,7 +23,7 @@ def export_project(project: Project) -> dict[str, Any]:
 
 
 def _export_file(file: ProjectFile) -> dict[str, Any]:
-    values: dict[str, Any] = {"name": file.name, "media_type": file.media_type}
+    values: dict[str, object] = {"name": file.name, "media_type": file.media_type}
     try:
         values["data"] = base64.b64encode(read_file(file)).decode()
     except OutputLost:

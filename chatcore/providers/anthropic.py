@@ -118,7 +118,7 @@ def build_system(request: Request) -> str | list[dict[str, Any]]:
     mark = request.system_cache_control
     if not request.preface.strip() and not mark:
         return request.system if request.system.strip() else ""
-    blocks: list[dict[str, Any]] = [
+    blocks: list[dict[str, object]] = [
         {"type": "text", "text": text} for text in (request.system, request.preface) if text.strip()
     ]
     if mark and request.system.strip():
@@ -188,7 +188,7 @@ def order_blocks(
     lengths = [each for each in order if isinstance(each, int)]
     if sum(lengths) != len(text) or order.count(THOUGHT) != len(thoughts):
         return [*thoughts, *_build_texts(text), *calls]
-    blocks: list[dict[str, Any]] = []
+    blocks: list[dict[str, object]] = []
     open_thoughts, open_calls, position = iter(thoughts), iter(calls), 0
     for each in order:
         if isinstance(each, int):
@@ -216,7 +216,7 @@ def _build_calls(message: ChatMessage, call_ids: CallIds) -> list[dict[str, Any]
 
 
 def _build_tool_result(message: ChatMessage, call_ids: CallIds) -> dict[str, Any]:
-    result: dict[str, Any] = {
+    result: dict[str, object] = {
         "type": "tool_result",
         "tool_use_id": call_ids.take_result_id(),
     }
@@ -288,7 +288,7 @@ def list_ignored_params(params: Mapping[str, object]) -> list[str]:
 
 def _build_output_config(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the form and the effort of the answer. Raises InvalidParam for another form."""
-    output_config: dict[str, Any] = {}
+    output_config: dict[str, object] = {}
     effort = params.get("reasoning_effort")
     if effort in _EFFORTS:
         output_config["effort"] = _EFFORTS[effort]

@@ -219,7 +219,7 @@ class AnthropicStreamReader:
         ]
         if not blocks:
             return {}
-        thinking: dict[str, Any] = {"model": self._model, "thinking": blocks}
+        thinking: dict[str, object] = {"model": self._model, "thinking": blocks}
         order = [block.place for block in self._blocks.values() if block.place]
         if not is_usual_order(order):
             thinking["order"] = order

@@ -110,7 +110,7 @@ class _Piece:
                 arguments = function.get(other_name)
         self.arguments = _to_arguments(arguments)
         extra = fields.get("extra_content")
-        self.extra: dict[str, Any] = extra if isinstance(extra, dict) else {}
+        self.extra: dict[str, object] = extra if isinstance(extra, dict) else {}
 
 
 class _PartialCall:
@@ -122,7 +122,7 @@ class _PartialCall:
         self.id = id or build_call_id()
         self.name = ""
         self.arguments = CollectedText()
-        self.extra: dict[str, Any] = {}
+        self.extra: dict[str, object] = {}
         self._last_piece = ""
 
     @property

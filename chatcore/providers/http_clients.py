@@ -120,7 +120,7 @@ def _get_client_class(sdk: Any) -> type[httpx2.AsyncClient]:
     class ProviderClient(aiohttp_client):  # type: ignore[misc, valid-type]
         def __init__(self, **options: Any) -> None:
             super().__init__(**options)
-            self.sdk_clients: dict[str, Any] = {}  # filled by client.build_client
+            self.sdk_clients: dict[str, object] = {}  # filled by client.build_client
 
         async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
             """Send a request, and once more if its kept connection was closed meanwhile.

@@ -211,7 +211,7 @@ def _move_system_text(messages: list[dict[str, Any]]) -> None:
 
 def _select_body_options(connection: Connection, request: Request) -> dict[str, Any]:
     """Return the fields that the provider's row adds to a request."""
-    fields: dict[str, Any] = dict(connection.options.get("body", {}))
+    fields: dict[str, object] = dict(connection.options.get("body", {}))
     if request.tools:
         tool_fields = connection.options.get("tool_body", {})
         fields |= {name: value for name, value in tool_fields.items() if name not in request.params}
@@ -251,7 +251,7 @@ def normalize(request: Request, dialect: Dialect = _USUAL_DIALECT) -> Request:
 def build_messages(request: Request, dialect: Dialect = _USUAL_DIALECT) -> list[dict[str, Any]]:
     """Return the system text and the messages of a request, as a server's dialect wants them."""
     request = normalize(request, dialect)
-    api_messages: list[dict[str, Any]] = []
+    api_messages: list[dict[str, object]] = []
     if request.system:
         api_messages.append({"role": "system", "content": request.system})
     call_ids = CallIds(has_names=dialect.has_named_call_ids)
@@ -272,7 +272,7 @@ def build_tools(request: Request, dialect: Dialect = _USUAL_DIALECT) -> list[dic
 
 
 def _build_function(tool: Tool, dialect: Dialect) -> dict[str, Any]:
-    function: dict[str, Any] = {
+    function: dict[str, object] = {
         "name": tool.name,
         "description": tool.description,
         "parameters": build_schema(tool, is_simple=dialect.has_simple_schemas),
@@ -328,7 +328,7 @@ def _build_answer(
     """
     text = message.content if message.content.strip() else ""
     text = select_tagged_thoughts(message.provider_data, model) + text
-    answer: dict[str, Any] = {"role": "assistant"}
+    answer: dict[str, object] = {"role": "assistant"}
     if text or dialect.has_empty_texts:
         answer["content"] = text
     if message.tool_calls:
@@ -385,7 +385,7 @@ def _build_call(call: ToolCall, sent_id: str, extra: Mapping[str, object] | None
     # Servers that render chat templates fail on arguments that are not a JSON object, so broken
     # ones are not sent back as the model wrote them.
     function = {"name": call.sent_name, "arguments": json.dumps(call.parse_arguments())}
-    api_call: dict[str, Any] = {"id": sent_id, "type": "function", "function": function}
+    api_call: dict[str, object] = {"id": sent_id, "type": "function", "function": function}
     if extra:
         api_call["extra_content"] = extra
     return api_call

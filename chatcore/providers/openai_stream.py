@@ -146,7 +146,7 @@ class OpenAIStreamReader:
         DeepSeek requires the reasoning with calls, OpenRouter the details of it, Gemini a signature
         for each call, MiniMax the thoughts that stood in tags, as they stood.
         """
-        data: dict[str, Any] = {}
+        data: dict[str, object] = {}
         extras = {id: extra for id, extra in self._calls.extras.items() if extra}
         thoughts = mend_surrogates(self._thoughts.join()) if self._calls else ""
         details = self._reasoning_details.join() if self._calls else []

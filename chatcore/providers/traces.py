@@ -70,7 +70,7 @@ def trace_tool(call: ToolCall) -> Iterator[Any]:
 
 def _describe_request(connection: Connection, request: Request) -> dict[str, Any]:
     address = urlsplit(connection.base_url)
-    attributes: dict[str, Any] = {
+    attributes: dict[str, object] = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": connection.protocol,
         "gen_ai.request.model": request.model,
@@ -93,7 +93,7 @@ def _describe_request(connection: Connection, request: Request) -> dict[str, Any
 
 
 def _describe_end(end: StreamEnd, texts: list[str]) -> dict[str, Any]:
-    attributes: dict[str, Any] = {"gen_ai.response.finish_reasons": [end.reason]}
+    attributes: dict[str, object] = {"gen_ai.response.finish_reasons": [end.reason]}
     if end.usage:
         usage = {
             "input_tokens": end.usage.input,

@@ -14,7 +14,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
 
 from chatcore.search import postings
 from chatcore.search.matching import NO_MATCH, Match, Matcher, merge_values
@@ -252,7 +251,7 @@ def _rate_rows(
     question: Question,
     weights: Sequence[float],
 ) -> list[RankedMessage]:
-    matches: dict[tuple[Any, int], Match] = {}
+    matches: dict[tuple[object, int], Match] = {}
     matched_files: dict[int, str] = {}
     for pk, row in rows.items():
         match = matcher.match_text(row.text)

@@ -24,7 +24,7 @@ class RequestThread(ThreadPoolExecutor):
 
     def __init__(self) -> None:
         super().__init__(max_workers=1, thread_name_prefix="request")
-        self._calls: set[Future[Any]] = set()
+        self._calls: set[Future[object]] = set()
 
     def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         """Run a call in the thread, after those that were submitted before."""

@@ -34,7 +34,7 @@ def call_provider(
     record_connection(user, provider, "Tested the connection")
     listed = model_lists.read_list(provider)
     offered = provider_lists.list_new_models(provider, listed.rows)
-    result: dict[str, Any] = {"provider": provider, "offered": offered}
+    result: dict[str, object] = {"provider": provider, "offered": offered}
     active_models = provider.models.filter(is_active=True)
     model = model or active_models.order_by("-is_default", "id").first()
     if model is None:

@@ -80,7 +80,7 @@ def apply_document(document: Mapping[str, object], author: Author) -> list[str]:
 
 def describe_installation(section_names: list[str]) -> dict[str, Any]:
     """Return what is in use, in the form that `apply_document` takes."""
-    document: dict[str, Any] = {}
+    document: dict[str, object] = {}
     for name in section_names:
         section = load_sections()[name]
         document[name] = {

@@ -40,7 +40,7 @@ def _describe_error(
     # The library's own message repeats the value, which may be very long. These sentences repeat
     # only what the schema says, and names of arguments.
     limit: Any = error.validator_value
-    properties: Mapping[str, Any] = schema.get("properties", {})
+    properties: Mapping[str, object] = schema.get("properties", {})
     if error.validator == "additionalProperties" and not error.path:
         unknown_name = min(values.keys() - properties.keys())
         known_names = ", ".join(properties) or "none"
@@ -52,7 +52,7 @@ def _describe_error(
 
 
 def _describe_rule(error: ValidationError, limit: Any) -> str:
-    rule: Mapping[str, Any] = error.schema if isinstance(error.schema, Mapping) else {}
+    rule: Mapping[str, object] = error.schema if isinstance(error.schema, Mapping) else {}
     match error.validator:
         case "type":
             return f"must be of type {limit}"

@@ -77,7 +77,7 @@ def export_as(session: Session, format: formats.Format) -> dict[str, Any]:
     """
     if format == "chatcore":
         return export_session(session)
-    messages: list[Mapping[str, Any]] = []
+    messages: list[Mapping[str, object]] = []
     if session.system_prompt:
         messages.append({"role": "system", "content": session.system_prompt})
     current_messages = normal_form.pair_tool_calls(_load_current_messages(session))

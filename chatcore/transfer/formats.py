@@ -23,7 +23,7 @@ def to_chatcore(messages: object, format: Format) -> Any:
     if format == "chatcore" or not isinstance(messages, list):
         return messages
     convert = {"openai": _from_openai, "anthropic": _from_anthropic}[format]
-    converted_messages: list[dict[str, Any]] = []
+    converted_messages: list[dict[str, object]] = []
     for index, item in enumerate(messages):
         path = f"messages[{index}]"
         converted_messages += convert(_require_object(item, path), path)
@@ -57,7 +57,7 @@ def to_anthropic(messages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _to_openai_message(message: Mapping[str, Any]) -> dict[str, Any]:
-    api_message: dict[str, Any] = {"role": message["role"], "content": message["content"]}
+    api_message: dict[str, object] = {"role": message["role"], "content": message["content"]}
     if message.get("tool_calls"):
         api_message["tool_calls"] = [
             {
@@ -105,7 +105,7 @@ def _parse_arguments(arguments: str) -> dict[str, Any]:
 
 def _from_openai(item: Mapping[str, object], path: str) -> Iterator[dict[str, Any]]:
     role = _OPENAI_ROLES.get(str(item.get("role")), item.get("role"))
-    message: dict[str, Any] = {"role": role, "content": _join_text(item.get("content"), path)}
+    message: dict[str, object] = {"role": role, "content": _join_text(item.get("content"), path)}
     calls = item.get("tool_calls")
     if calls is not None:
         if not isinstance(calls, list):

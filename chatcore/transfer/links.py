@@ -18,7 +18,7 @@ MAX_SEQ = 10**9  # the column holds twice as many, so an imported conversation c
 
 def export_links(message: Message) -> dict[str, Any]:
     """Return the links of a message as JSON values; missing ones are left out."""
-    links: dict[str, Any] = {}
+    links: dict[str, object] = {}
     if message.branch:
         links |= {"branch": str(message.branch), "branch_after": message.branch_after}
     if message.replaces:
@@ -35,7 +35,7 @@ def assign_seqs(items: Sequence[Any], rows: Sequence[Message]) -> int:
     The numbers must stay the same, because summaries and edits refer to them. Without numbers in
     the file, messages are numbered from 1. Raises InvalidImport.
     """
-    item_seqs: list[Any] = [item.get("seq") for item in items]
+    item_seqs: list[object] = [item.get("seq") for item in items]
     if all(seq is None for seq in item_seqs):
         item_seqs = list(range(1, len(rows) + 1))
     last_seq = 0
@@ -116,7 +116,7 @@ def _find_replaced_message(
 
 
 def _export_attachment(attachment: Attachment) -> dict[str, Any]:
-    values: dict[str, Any] = {"name": attachment.name, "media_type": attachment.media_type}
+    values: dict[str, object] = {"name": attachment.name, "media_type": attachment.media_type}
     if attachment.kind != Attachment.Kind.FILE:
         values["kind"] = attachment.kind
     try:

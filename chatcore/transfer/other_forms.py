@@ -81,7 +81,7 @@ def _write_librechat_message(session: Session, node: _Node) -> dict[str, Any]:
     row = node.message
     is_question = row.role == Message.Role.USER
     time = row.created_at.isoformat()
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "messageId": node.id,
         "parentMessageId": node.parent.id if node.parent else _NO_PARENT,
         "conversationId": str(session.pk),
@@ -158,7 +158,7 @@ def _write_openwebui(session: Session, nodes: list[_Node]) -> dict[str, Any]:
 
 def _write_openwebui_message(node: _Node) -> dict[str, Any]:
     row = node.message
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "id": node.id,
         "parentId": node.parent.id if node.parent else None,
         "childrenIds": [child.id for child in node.children],

@@ -96,7 +96,7 @@ def _is_opened_by_hand(request: HttpRequest) -> bool:
 @use_local_time
 def show_settings(request: HttpRequest) -> HttpResponse:
     """Show tokens, tool servers, model, appearance and language; to operators the providers."""
-    context: dict[str, Any] = {
+    context: dict[str, object] = {
         "tokens": tokens.list_tokens(request.user),
         "devices": devices.list_devices(request),
         "tool_servers": mcp_servers.list_servers(request),

@@ -83,7 +83,7 @@ def build_tree(session: Session) -> tuple[list[list[Stretch]], list[Stretch]]:
 def _load_forks(session: Session, seqs: list[int]) -> dict[int, list[Any]]:
     """Return the owner's forks by the message that they leave, or the one before if it is gone."""
     seqs = sorted(seqs)
-    forks: dict[int, list[Any]] = defaultdict(list)
+    forks: dict[int, list[object]] = defaultdict(list)
     rows = Session.objects.filter(owner=session.owner_id, forked_from=session)
     for fork in rows.order_by("created_at").values("pk", "title", "created_at", "forked_from_seq"):
         index = bisect_right(seqs, fork["forked_from_seq"] or 0) - 1

@@ -43,7 +43,7 @@ def show_search_results(request: HttpRequest) -> HttpResponse:
     """
     search_text = " ".join(clean_text(request.GET.get("q", "")).split())[:MAX_SEARCH_CHARS]
     chat = _find_chat(request)
-    context: dict[str, Any] = {"words": search_text, "only": chat}
+    context: dict[str, object] = {"words": search_text, "only": chat}
     if chat is None:
         context["titles"] = _find_chats_by_title(request.user, search_text)
     if search_text:

@@ -67,7 +67,7 @@ class CompactionPolicyAdmin(SetupFileAdmin):
             "is_active",
             *(["trial"] if request.user.has_perm(TRIAL_RIGHT) else []),
         ]
-        sections: list[Any] = [(None, {"fields": first})]
+        sections: list[object] = [(None, {"fields": first})]
         for group in list_groups():
             options = {
                 "fields": list_field_names(group),
@@ -162,7 +162,7 @@ class CompactionPolicyAdmin(SetupFileAdmin):
 
 def _name_knobs(overrides: object) -> dict[str, Any]:
     """Return the values of a policy by the full names of their knobs."""
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for group, knobs in (overrides if isinstance(overrides, dict) else {}).items():
         if isinstance(knobs, dict):
             values |= {f"{group}.{name}": value for name, value in knobs.items()}

@@ -143,7 +143,7 @@ def _list_choices(rule: Rule) -> list[str]:
 
 def _read_value(text: str, rule: Rule) -> tuple[Any, str | None]:
     """Return the value that a text means to a knob: JSON, the text itself, or a list of names."""
-    candidates: list[Any] = [text, [part.strip() for part in text.split(",")]]
+    candidates: list[object] = [text, [part.strip() for part in text.split(",")]]
     with suppress(ValueError, RecursionError):
         candidates.insert(0, json.loads(text))
     for value in candidates:

@@ -35,7 +35,7 @@ class LedgerVerifier(SummaryVerifier):
         self.run = run
         self.policy = policy
         self.extract_reason = ""
-        self._records: list[dict[str, Any]] = []
+        self._records: list[dict[str, object]] = []
         self._index: tuple[tuple[str | None, str], SourceIndex] | None = None
 
     def verify(

@@ -1,7 +1,6 @@
 """System checks of the setting COMPACTION and of the stored policies."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from django.apps import apps
 from django.conf import settings
@@ -20,7 +19,7 @@ NAMES = ("POLICY", "AUTOMATIC", "THRESHOLD", "SUMMARY_MODEL", *PERIODS)
 @register(Tags.compatibility)
 def check_values(**_: object) -> list[CheckMessage]:
     """Report wrong values and unknown names in COMPACTION, and a worker that is not installed."""
-    values: Mapping[str, Any] = settings.COMPACTION
+    values: Mapping[str, object] = settings.COMPACTION
     messages = [*_check_types(values), *_check_names(values)]
     if values.get("AUTOMATIC", True) and not apps.is_installed("django_q"):
         messages.append(

@@ -346,7 +346,7 @@ def _record_success(run: CompactionRun, context: SessionContext, outcome: Outcom
     is_manual = run.trigger == CompactionRun.Trigger.MANUAL
     session_state = load_session_state(run.session_id)
     has_no_summary = bool(outcome.summary_error)
-    fields: dict[str, Any] = {
+    fields: dict[str, object] = {
         "fruitless": session_state.fruitless + 1 if is_fruitless and not is_manual else 0,
         "trimming": has_no_summary and _should_trim_requests(context, outcome.tokens_after),
     }

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from decimal import Decimal
 from itertools import count
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -25,7 +24,7 @@ def record_call(run: CompactionRun, answer: CallResult | None, call: ModelCall) 
     another worker has taken the run over meanwhile. The sums are made in the database, because
     both workers may add to them.
     """
-    fields: dict[str, Any] = {"provider_calls": F("provider_calls") + 1}
+    fields: dict[str, object] = {"provider_calls": F("provider_calls") + 1}
     if answer is not None:
         fields |= {
             "model": answer.model,

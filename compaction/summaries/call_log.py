@@ -54,7 +54,7 @@ class CallLog:
     ) -> None:
         """Store the call with what it used and cost. One that failed may cost money, too."""
         if answer is None:
-            facts: dict[str, Any] = {
+            facts: dict[str, object] = {
                 "model": prompt.model,
                 "refusal": ModelCall.Refusal.NO_ANSWER,
                 # An error of any other kind ends the run, which says why.

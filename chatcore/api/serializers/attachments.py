@@ -96,7 +96,7 @@ class AttachmentField(serializers.Field):
         if isinstance(data, dict):
             serializer = InlineFileSerializer(data=data)
             serializer.is_valid(raise_exception=True)
-            inline_file: dict[str, Any] = serializer.validated_data
+            inline_file: dict[str, object] = serializer.validated_data
             return inline_file
         if not isinstance(data, str):
             self.fail("invalid")

@@ -33,7 +33,7 @@ class BearerTokenAuthentication(TokenAuthentication):
 
     def authenticate(self, request: object) -> tuple[Any, Any] | None:
         """Return the user and the token's row; None without the header."""
-        result: tuple[Any, Any] | None = super().authenticate(request)
+        result: tuple[object, object] | None = super().authenticate(request)
         if result is not None:
             check_scope(request, result[1])
         return result

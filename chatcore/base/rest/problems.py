@@ -117,7 +117,7 @@ def build_headers(error: exceptions.APIException) -> dict[str, str]:
 def build_body(error: exceptions.APIException) -> dict[str, Any]:
     """Build the JSON body of a problem."""
     code = error.type if isinstance(error, Problem) else error.default_code
-    body: dict[str, Any] = {
+    body: dict[str, object] = {
         "type": TYPES_BY_CODE.get(code, code),
         "title": HTTPStatus(error.status_code).phrase,
         "status": error.status_code,

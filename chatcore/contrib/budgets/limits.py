@@ -172,7 +172,7 @@ def _find_scope(budget: Budget) -> tuple[str, Any]:
 
 
 def _group_keys(budgets: Iterable[Budget]) -> dict[tuple[str, str], list[Any]]:
-    keys: dict[tuple[str, str], list[Any]] = {}
+    keys: dict[tuple[str, str], list[object]] = {}
     for budget in budgets:
         column, key = _find_scope(budget)
         keys.setdefault((budget.period, column), []).append(key)

@@ -33,7 +33,7 @@ class ClientMessage:
 
     def to_import_record(self) -> dict[str, Any]:
         """Return the message in the form that `transfer.importer.import_messages` reads."""
-        record: dict[str, Any] = {"role": self.role, "content": self.content}
+        record: dict[str, object] = {"role": self.role, "content": self.content}
         if self.calls:
             record["tool_calls"] = [
                 {"id": call.id, "name": call.name, "arguments": call.arguments}

@@ -247,7 +247,7 @@ def parse_json(raw: bytes) -> Any:
 
 
 def _take_items(member: Member, path: Sequence[str]) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = []
+    items: list[dict[str, object]] = []
     try:
         with member.open() as stream:
             for number, item in enumerate(split_items(stream, path)):

@@ -235,7 +235,7 @@ def _record_attempt(delivery: WebhookDelivery, status: int | None, error: str) -
     now = timezone.now()
     is_delivered = status is not None and 200 <= status < 300
     is_last_attempt = delivery.attempts > len(RETRY_DELAYS_SECONDS)
-    fields: dict[str, Any] = {"response_status": status, "error": error}
+    fields: dict[str, object] = {"response_status": status, "error": error}
     if not is_delivered and not error:
         fields["error"] = f"It answered {status}."
     if is_delivered:

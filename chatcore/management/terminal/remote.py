@@ -251,13 +251,13 @@ def _open_session(server: Server, options: dict[str, Any]) -> dict[str, Any]:
     body = {name: value for name, value in fields.items() if value not in (None, "")}
     session_id = options["session"]
     if not session_id:
-        created: dict[str, Any] = server.call("POST", "sessions", json=body)
+        created: dict[str, object] = server.call("POST", "sessions", json=body)
         return created
     try:
         path = f"sessions/{uuid.UUID(session_id)}"
     except ValueError:
         raise ChatUnavailable(f"You have no session {session_id}.", EXIT_USAGE) from None
-    session: dict[str, Any] = server.call("PATCH" if body else "GET", path, json=body or None)
+    session: dict[str, object] = server.call("PATCH" if body else "GET", path, json=body or None)
     return session
 
 

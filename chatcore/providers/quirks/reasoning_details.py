@@ -37,7 +37,7 @@ class _Detail:
 
     def __init__(self, piece: Mapping[str, object]) -> None:
         self._kind = (piece.get("type"), piece.get("index"))
-        self._members: dict[str, Any] = {}
+        self._members: dict[str, object] = {}
         self._texts: dict[str, CollectedText] = {}
 
     def goes_on_with(self, piece: Mapping[str, object]) -> bool:

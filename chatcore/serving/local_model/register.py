@@ -91,5 +91,5 @@ def _fetch_description(base_url: str, api_key: str) -> dict[str, Any]:
     headers = {"Authorization": f"Bearer {api_key}"}
     response = httpx2.get(f"{base_url}/models", headers=headers, timeout=30)
     response.raise_for_status()
-    description: dict[str, Any] = response.json()["data"][0]
+    description: dict[str, object] = response.json()["data"][0]
     return description

@@ -1,6 +1,5 @@
 """Move a chat into a project or out of it, and say on its page where it is."""
 
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
@@ -35,7 +34,7 @@ def move_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
     response = HttpResponse()
     if _is_shown(request, session):
         of_project = describe_project(project, session.model)
-        fields: dict[str, Any] = {"of_project": of_project, "is_moved": True}
+        fields: dict[str, object] = {"of_project": of_project, "is_moved": True}
         response = render(request, "chatcore/projects/_of_chat.html", fields)
     return trigger_client_event(response, "refresh")
 

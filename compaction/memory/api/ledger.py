@@ -240,5 +240,5 @@ def serialize_lines(session_id: UUID, lines: list[LedgerLine]) -> list[dict[str,
     message_ids = map_message_ids(session_id, seqs)
     context = {"message_ids": message_ids, "rule_ids": rule_store.map_rule_ids(lines)}
     serializer = LedgerLineSerializer(lines, many=True, context=context)
-    rows: list[dict[str, Any]] = list(serializer.data)
+    rows: list[dict[str, object]] = list(serializer.data)
     return rows

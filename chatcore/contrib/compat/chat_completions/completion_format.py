@@ -50,7 +50,7 @@ class CompletionForm:
         has_role = False
         include_usage = self._request.include_usage
         # With `include_usage`, OpenAI sends null in every chunk but the last.
-        usage_members: dict[str, Any] = {"usage": None} if include_usage else {}
+        usage_members: dict[str, object] = {"usage": None} if include_usage else {}
         try:
             async with aclosing(parts):
                 async for part in parts:
@@ -82,7 +82,7 @@ class CompletionForm:
         """Return the whole completion."""
         # OpenAI sends null, not "", as the content of an answer that only calls tools.
         content = text if text or not final_part.tool_calls else None
-        message: dict[str, Any] = {"role": "assistant", "content": content, "refusal": None}
+        message: dict[str, object] = {"role": "assistant", "content": content, "refusal": None}
         if reasoning:
             message["reasoning_content"] = reasoning
         if final_part.tool_calls:
@@ -110,7 +110,7 @@ def format_usage(usage: Usage | None) -> dict[str, Any]:
     """Return the token counts under OpenAI's names; zeros if the provider gave none."""
     if usage is None:
         usage = Usage(input=0, output=0)
-    body: dict[str, Any] = {
+    body: dict[str, object] = {
         "prompt_tokens": usage.input,
         "completion_tokens": usage.output,
         "total_tokens": usage.input + usage.output,
@@ -161,13 +161,17 @@ def _format_calls(final_part: StreamEnd) -> list[dict[str, Any]]:
     back travels there too, sealed, with the first call.
     """
     extras = final_part.provider_data.get("openai", {}).get("extras", {})
-    calls: list[dict[str, Any]] = []
+    calls: list[dict[str, object]] = []
     for call in final_part.tool_calls:
         extra = dict(extras.get(call.id, {}))
         if not calls and final_part.provider_data:
             extra[SEAL_NAME] = {"sealed": seal(final_part.provider_data)}
         function = {"name": call.name, "arguments": call.arguments}
-        formatted_call: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
+        formatted_call: dict[str, object] = {
+            "id": call.id,
+            "type": "function",
+            "function": function,
+        }
         calls.append(formatted_call | ({"extra_content": extra} if extra else {}))
     return calls
 

@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -351,7 +350,7 @@ def _supersede_messages(session: Session, history_match: matching.HistoryMatch) 
 
 def _apply_request_settings(session: Session, completion_request: CompletionRequest) -> None:
     """Store the request's model, parameters and system text in the session, if they are new."""
-    settings: dict[str, Any] = {
+    settings: dict[str, object] = {
         "model": completion_request.model,
         "params": completion_request.params,
     }

@@ -94,7 +94,7 @@ def _read_provider_data(message: Mapping[str, Any], model: AiModel) -> dict[str,
         provider_data = unseal(sealed.get("sealed")) if _is_object(sealed) else {}
         if provider_data:
             return provider_data
-    data: dict[str, Any] = {"extras": {name: extra for name, extra in extras.items() if extra}}
+    data: dict[str, object] = {"extras": {name: extra for name, extra in extras.items() if extra}}
     for field in REASONING_FIELDS[::-1]:
         if isinstance(message.get(field), str):
             data |= {"reasoning": message[field], "reasoning_field": field}

@@ -49,7 +49,7 @@ def format_error(problem: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
     message = MESSAGES.get(type, "{}").format(problem["detail"])
     message = message.replace(f"messages: {MISSING_RESULTS_DETAIL}", MISSING_RESULTS_MESSAGE)
     default_type = "api_error" if status >= 500 else "invalid_request_error"
-    error: dict[str, Any] = {"type": ERROR_TYPES.get(status, default_type), "message": message}
+    error: dict[str, object] = {"type": ERROR_TYPES.get(status, default_type), "message": message}
     if "details" in problem:
         error["details"] = problem["details"]
     return status, {"type": "error", "error": error, "request_id": get_request_id()}

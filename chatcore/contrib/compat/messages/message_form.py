@@ -49,7 +49,7 @@ class MessageForm:
     ) -> None:
         self._request = message_request
         self._compaction = compaction
-        self._applied_edits: list[dict[str, Any]] = []
+        self._applied_edits: list[dict[str, object]] = []
         self._turn_id: UUID | None = None
         # The events are written when the request itself, and the log's notes of it, are over.
         self._request_id = errors.get_request_id()

@@ -1,7 +1,6 @@
 """The views of Anthropic's API."""
 
 from collections.abc import Callable
-from typing import Any
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
@@ -64,7 +63,7 @@ class CountTokensView(MessagesAPIView):
         message_request = _read_request(request, parse_count_request)
         provider_request = MessageForm(message_request).build_provider_request()
         tokens = get_compactor().estimate_request(message_request.model, provider_request)
-        count: dict[str, Any] = {"input_tokens": tokens}
+        count: dict[str, object] = {"input_tokens": tokens}
         if message_request.edits.are_named:
             original_tokens = tokens
             if isinstance(provider_request, ClearedRequest):

@@ -83,7 +83,7 @@ class _InputParser:
     def __init__(self, load_item: ItemLoader) -> None:
         self.result = ResponseInput()
         self._load_item = load_item
-        self._reasoning: dict[str, Any] = {}  # of the answer that follows
+        self._reasoning: dict[str, object] = {}  # of the answer that follows
         self._request_ids: set[str] = set()  # of the approvals that were asked for
 
     def add_item(self, item: Mapping[str, object], path: str) -> None:

@@ -50,7 +50,7 @@ def build_resource(
 ) -> dict[str, Any]:
     """Return a response with all fields of the standard; `cut_by` is why the answer ended."""
     repeated_fields = {name: value for name, value in echo.items() if name not in HIDDEN_FIELDS}
-    resource: dict[str, Any] = {
+    resource: dict[str, object] = {
         "id": id,
         "object": "response",
         "created_at": created_at,

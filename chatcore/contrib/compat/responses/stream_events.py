@@ -247,7 +247,7 @@ class EventWriter:
         index = self._open_calls[item["id"]] = self._take_index()
         place = {"item_id": item["id"], "output_index": index}
         is_call = item["type"] == "mcp_call"
-        empty_members: dict[str, Any] = {"tools": []}
+        empty_members: dict[str, object] = {"tools": []}
         if is_call:
             empty_members = {"status": "in_progress", "arguments": "", "output": None}
         open_item = {name: value for name, value in item.items() if name != "error"}

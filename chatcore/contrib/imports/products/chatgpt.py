@@ -171,7 +171,7 @@ class _ChatBuilder:
         self.side_files = side_files
         self.notes: list[str] = []
         self.document = ("", "")  # of the canvas: its name and words
-        self.references: dict[str, Mapping[str, Any]] = {}
+        self.references: dict[str, Mapping[str, object]] = {}
         self.sources: Links = {}
         for node in self.mapping.values():
             self._collect_sources(to_dict(to_dict(node.get("message")).get("metadata")))

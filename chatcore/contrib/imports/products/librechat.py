@@ -58,8 +58,8 @@ class LibreChatReader(Reader):
 
 def _flatten(messages: list[Any]) -> list[tuple[str | None, dict[str, Any]]]:
     """Return the messages of a tree, parents first, with the id that each stands below."""
-    flat: list[tuple[str | None, dict[str, Any]]] = []
-    waiting: list[tuple[str | None, dict[str, Any]]] = [
+    flat: list[tuple[str | None, dict[str, object]]] = []
+    waiting: list[tuple[str | None, dict[str, object]]] = [
         (None, item) for item in reversed(to_items(messages))
     ]
     while waiting:

@@ -82,7 +82,7 @@ class ServerTool(Body):
         filters = {"allowed": self.allowed_tools}
         if isinstance(approval, Approvals):
             filters |= {"always": approval.always, "never": approval.never}
-        rules: dict[str, Any] = {
+        rules: dict[str, object] = {
             name: _build_rule(each) for name, each in filters.items() if each is not None
         }
         if self.server_description:
