@@ -41,6 +41,8 @@ MOVED = {
     "chatcore.sessions.truncation": "chatcore.base.truncation",
     "chatcore.sessions.user_erasure": "chatcore.accounts.user_erasure",
     "chatcore.sessions.visible_text": "chatcore.base.visible_text",
+    "chatcore.search.stems": "textkit.stems",
+    "chatcore.search.stop_words": "textkit.stop_words",
     "chatcore.slots": "chatcore.base.slots",
     "chatcore.spending": "chatcore.accounts",
     "chatcore.spending.calls": "chatcore.accounts.spending",

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from chatcore.search.matching import Matcher
 from chatcore.search.question import read_question
-from chatcore.search.stop_words import FEEDBACK_WORDS, STOP_WORDS
+from textkit.stop_words import FEEDBACK_WORDS, STOP_WORDS
 
 # It begins with the marks and not with what precedes them, which is ten times faster.
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++\s++|[。！？]|\n+")

@@ -24,7 +24,7 @@ from chatcore.base.threads import give_back_connection
 from chatcore.models import ProjectFile
 from chatcore.search.matching import Matcher
 from chatcore.search.question import Question, read_question
-from chatcore.search.stems import fold_case
+from textkit.stems import fold_case
 
 PIECE_CHARS = 1_200  # a passage, at whose end a line or a sentence ends where that is possible
 MIN_PIECE_CHARS = 600

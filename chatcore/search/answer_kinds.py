@@ -8,13 +8,12 @@ left out for want of it.
 import re
 from collections.abc import Sequence
 
-_MONTHS = (
-    "jan(?:uary|uar)?|feb(?:ruary|ruar)?|march|marz|maerz|april|may|mai|june?|juni|july?|juli|"
-    "aug(?:ust)?|sep(?:t|tember)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?"
-)
+from textkit.calendar import MONTHS, WEEKDAY_NAMES
+from textkit.stems import fold_case
+
+_MONTHS = "|".join(map(fold_case, MONTHS))
 _DAYS = (
-    "(?:mon|tues|wednes|thurs|fri|satur|sun)day|montag|dienstag|mittwoch|donnerstag|freitag|"
-    "samstag|sonnabend|sonntag|today|tomorrow|yesterday|tonight|heute|morgen|ubermorgen|gestern"
+    f"{'|'.join(WEEKDAY_NAMES)}|today|tomorrow|yesterday|tonight|heute|morgen|ubermorgen|gestern"
 )
 _PERIODS = (
     r"(?:last|next|this|past|previous|nachste[nrs]?|letzte[nrs]?|kommende[nrs]?|diese[nrs]?) "

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from chatcore.search.question import WORD, Kind, Term
-from chatcore.search.stems import fold_case, list_stems, stem_german
+from textkit.stems import fold_case, list_stems, stem_german
 
 PASSAGE_CHARS = 800
 WHOLE_CHARS = 2_000  # up to this length a text is rated as one passage

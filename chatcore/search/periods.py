@@ -6,42 +6,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        (
-            "january januar",
-            "february februar",
-            "march märz maerz",
-            "april",
-            "may mai",
-            "june juni",
-            "july juli",
-            "august",
-            "september",
-            "october oktober",
-            "november",
-            "december dezember",
-        ),
-        start=1,
-    )
-    for name in names.split()
-}
-_WEEKDAYS = {
-    name: number
-    for number, names in enumerate(
-        (
-            "monday montag",
-            "tuesday dienstag",
-            "wednesday mittwoch",
-            "thursday donnerstag",
-            "friday freitag",
-            "saturday samstag sonnabend",
-            "sunday sonntag",
-        )
-    )
-    for name in names.split()
-}
+from textkit.calendar import MONTH_NAMES, WEEKDAY_NAMES
+
 _DAYS_AGO = {"today": 0, "heute": 0, "yesterday": 1, "gestern": 1, "vorgestern": 2}
 _UNIT_DAYS = {"day": 1, "tag": 1, "week": 7, "woche": 7, "month": 30, "monat": 30}
 _UNIT_DAYS |= {"year": 365, "jahr": 365}
@@ -61,9 +27,9 @@ _NUMBERS = {
     )
     for number in names.split()
 }
-_MONTH = re.compile(rf"\b({'|'.join(_MONTHS)})\b(?:\s+(?:of\s+)?((?:19|20)\d\d))?")
+_MONTH = re.compile(rf"\b({'|'.join(MONTH_NAMES)})\b(?:\s+(?:of\s+)?((?:19|20)\d\d))?")
 _NOT_MONTH = re.compile(r"\b(?:i|you|he|she|it|we|they|that|this|who)\s+may\b|\bmay\s+(?:i|be)\b")
-_WEEKDAY = re.compile(rf"\b({'|'.join(_WEEKDAYS)})\b")
+_WEEKDAY = re.compile(rf"\b({'|'.join(WEEKDAY_NAMES)})\b")
 _DATE = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b|\b(\d{1,2})\.(\d{1,2})\.(\d{4})\b")
 
 
@@ -93,7 +59,7 @@ def _find_days(text: str, midnight: datetime) -> Iterator[Period]:
         is_day_before = match[1] == "yesterday" and "day before yesterday" in text
         yield _build_days(midnight - timedelta(days=days_ago + is_day_before))
     for match in _WEEKDAY.finditer(text):
-        days_ago = (midnight.weekday() - _WEEKDAYS[match[1]]) % 7 or 7
+        days_ago = (midnight.weekday() - WEEKDAY_NAMES[match[1]]) % 7 or 7
         yield _build_days(midnight - timedelta(days=days_ago))
 
 
@@ -125,7 +91,7 @@ def _find_months(text: str, midnight: datetime) -> Iterator[Period]:
     for match in _MONTH.finditer(text):
         if match[1] == "may" and _NOT_MONTH.search(text):
             continue
-        month = _MONTHS[match[1]]
+        month = MONTH_NAMES[match[1]]
         is_later = month > midnight.month
         yield _build_month(int(match[2]) if match[2] else midnight.year - is_later, month)
 

@@ -12,8 +12,8 @@ from django.db import connection
 
 from chatcore.models.statements import fetch_rows
 from chatcore.search.scope import Scope
-from chatcore.search.stems import stem_german
 from chatcore.search.tables import FILE_TABLE, STEM_TABLE, TABLE
+from textkit.stems import stem_german
 
 MAX_POSTINGS = 1_000  # of one term in a session
 MAX_OWNER_POSTINGS = 500  # of one term in all sessions of a user, which takes longer

@@ -10,8 +10,8 @@ from enum import Enum
 from chatcore.base.truncation import clean_text
 from chatcore.search.answer_kinds import find_answer_pattern
 from chatcore.search.periods import Period, find_periods
-from chatcore.search.stems import fold_case, list_stems
-from chatcore.search.stop_words import STOP_WORDS
+from textkit.stems import fold_case, list_stems
+from textkit.stop_words import STOP_WORDS
 
 MAX_QUESTION_CHARS = 2_000
 MAX_TERMS = 32

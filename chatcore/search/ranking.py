@@ -20,8 +20,8 @@ from chatcore.search.matching import NO_MATCH, Match, Matcher, merge_values
 from chatcore.search.question import WORD, Kind, Question, Term
 from chatcore.search.rows import TextRow, load_file_texts, load_neighbours, load_texts
 from chatcore.search.scope import Scope
-from chatcore.search.stems import fold_case, stem_german
-from chatcore.search.stop_words import STOP_WORDS
+from textkit.stems import fold_case, stem_german
+from textkit.stop_words import STOP_WORDS
 
 MAX_CANDIDATES = 120  # messages whose texts are read
 MAX_CENTERS = 25  # of them whose neighbours are read too

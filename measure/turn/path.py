@@ -28,7 +28,9 @@ from measure.benchmarks.load.product import run_provider
 from measure.turn.__main__ import PACE, SHORT_TOKENS
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = tuple(f"{ROOT / name}/" for name in ("chatcore", "compaction", "models_registry"))
+PACKAGES = tuple(
+    f"{ROOT / name}/" for name in ("chatcore", "compaction", "models_registry", "textkit")
+)
 CHECK_SECONDS = 0.6  # until all that follows an answer is done; chores come between otherwise
 
 

@@ -18,7 +18,7 @@ from chatcore.serving.local_model.server import find_free_port
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("chatcore", "compaction", "models_registry")
+PACKAGES = ("chatcore", "compaction", "models_registry", "textkit")
 PAGES = "templates"  # in the wheel a folder of chatcore
 NO_SOURCES = shutil.ignore_patterns("__pycache__", "*.pyc", ".DS_Store")
 LINK = re.compile(r"http://127\.0\.0\.1:\d+(/login/once/[^/\s]+/)")

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Set
 
 from compaction.memory.core.ledger.languages import LANGUAGES
 from compaction.memory.core.ledger.values import Value
+from textkit.calendar import MONTH_NAMES, WEEKDAY_NAMES
 
 _RELATION_WORDS = frozenset().union(*(each.relations for each in LANGUAGES))
 _RELATIONS = "|".join(sorted(_RELATION_WORDS, key=len, reverse=True))
@@ -77,14 +78,11 @@ _CAPITAL = re.compile(
 _NO_NAME = frozenset(
     """
     I I'm I'd I'll I've The A An My Our Your It He She We They This That There Here What Which Who
-    When Where Why How Please Thanks English German French Spanish Italian Monday Tuesday Wednesday
-    Thursday Friday Saturday Sunday January February March April May June July August September
-    October November December Der Die Das Ein Eine Mein Meine Unser Unsere Ich Du Er Sie Es Wir
-    Ihr Bitte Danke Montag Dienstag Mittwoch Donnerstag Freitag Samstag Sonntag Januar Februar März
-    Mai Juni Juli Oktober Dezember Deutsch Englisch OK Okay Yes No Ja Nein And But So If Und Aber
-    Wenn In On At To
+    When Where Why How Please Thanks English German French Spanish Italian Der Die Das Ein Eine
+    Mein Meine Unser Unsere Ich Du Er Sie Es Wir Ihr Bitte Danke Deutsch Englisch OK Okay Yes No
+    Ja Nein And But So If Und Aber Wenn In On At To
     """.split()  # noqa: SIM905
-)
+) | {name.title() for name in (*MONTH_NAMES, *WEEKDAY_NAMES)}
 
 
 def find_names(text: str, words: Set[str]) -> Iterator[Value]:

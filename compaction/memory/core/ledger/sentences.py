@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from compaction.memory.core.ledger.languages import LANGUAGES
 from compaction.memory.core.ledger.lines import LINE_CHARS
 from compaction.memory.core.ledger.paragraphs import Origin, Paragraph, split_paragraphs
+from textkit.calendar import MONTHS
 
 FILLER = "□"  # stands in place of every character of a quotation
 QUOTE_CHARS = 600  # a longer quotation is not recognized as one
@@ -15,7 +16,7 @@ _ABBREVIATIONS = frozenset().union(*(each.abbreviations for each in LANGUAGES))
 _LAST_ABBREVIATIONS = frozenset(
     {"etc", "usw", "inc", "ltd", "co", "corp", "a.m", "p.m", "am", "pm"}
 )
-_MONTHS = re.compile(rf"(?:{'|'.join(each.months for each in LANGUAGES)})\b", re.IGNORECASE)
+_MONTHS = re.compile(rf"(?:{'|'.join(MONTHS)})\b", re.IGNORECASE)
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”“»’)\]*_]*+(?=\s|$)|[。！？]+")
 _WORD_BEFORE = re.compile(r"[^\s(\"'„“»]{1,30}$")
 _DATE_WORD = re.compile(r"(?:\b(?:am|vom|zum|bis|dem|der|den|die|das|ab|im|jeden|und|\.) ?|^|–|-)$")

@@ -7,12 +7,13 @@ from itertools import islice
 from typing import Literal
 
 from compaction.memory.core.ledger.languages import LANGUAGES
+from textkit.calendar import MONTHS
 
 SENTENCE_VALUES = 24  # a sentence with more is a row of data; the first are enough
 
 Category = Literal["address", "date", "time", "number", "identifier", "name"]
 
-_MONTHS = "|".join(each.months for each in LANGUAGES)
+_MONTHS = "|".join(sorted(MONTHS, key=len, reverse=True))
 _WEEKDAYS = "|".join(each.weekdays for each in LANGUAGES)
 _UNITS = "|".join(each.units for each in LANGUAGES)
 _DAY = r"\d{1,2}(?:\.|st|nd|rd|th)?"

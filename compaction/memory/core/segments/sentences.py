@@ -7,7 +7,7 @@ and the heading that it stands under.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from compaction.memory.core.verify.sentences import split_sentences
+from textkit.sentences import split_sentences
 
 PART_CHARS = 400  # a longer sentence is divided between words
 

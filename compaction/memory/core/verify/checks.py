@@ -8,9 +8,9 @@ from compaction.memory.core.ledger.lines import LedgerLine
 from compaction.memory.core.verify import languages, names, polarity, purpose, speakers
 from compaction.memory.core.verify.figures import FigureCheck
 from compaction.memory.core.verify.report import Check, Finding
-from compaction.memory.core.verify.sentences import Sentence, split_sentences
 from compaction.memory.core.verify.sources import Role, SourceIndex
 from compaction.memory.core.verify.words import list_stems, split_words, stem_word
+from textkit.sentences import Sentence, split_sentences
 
 LANGUAGE_SAMPLE = 120  # messages whose language is looked at, spread over the span
 LANGUAGE_CHARS = 600  # of each of them

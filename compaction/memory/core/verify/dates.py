@@ -6,35 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from compaction.memory.core.verify.words import build_word_set
+from textkit.calendar import MONTHS, WEEKDAYS, list_names
 
 LEAP_YEAR = 2024  # in place of a year that is not given
-_MONTH_NAMES = (
-    "january jan januar jänner",
-    "february feb februar",
-    "march mar märz mär mrz",
-    "april apr",
-    "may mai",
-    "june jun juni",
-    "july jul juli",
-    "august aug",
-    "september sep sept",
-    "october oct oktober okt",
-    "november nov",
-    "december dec dezember dez",
-)
-MONTHS = {
-    name: month for month, names in enumerate(_MONTH_NAMES, start=1) for name in names.split()
-}
-_WEEKDAY_NAMES = (
-    "monday mondays mon montag montags",
-    "tuesday tuesdays tue tues dienstag dienstags",
-    "wednesday wednesdays wed mittwoch mittwochs",
-    "thursday thursdays thu thur thurs donnerstag donnerstags",
-    "friday fridays fri freitag freitags",
-    "saturday saturdays sat samstag samstags sonnabend sonnabends",
-    "sunday sundays sun sonntag sonntags",
-)
-WEEKDAYS = {name: day for day, names in enumerate(_WEEKDAY_NAMES) for name in names.split()}
 _SHORT_WORDS = build_word_set("may mar mon sat sun wed jun sep dec")
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 _DAY = r"(\d{1,2})(?:st|nd|rd|th)?\.?"
@@ -141,8 +115,8 @@ def find_weekdays_and_months(text: str) -> Iterator[tuple[str, int, int]]:
 
 def list_names_of(word: str) -> set[str]:
     """Return all names of a month or a weekday, given by one of them."""
-    groups = (*_MONTH_NAMES, *_WEEKDAY_NAMES)
-    return {name for names in groups if word in names.split() for name in names.split()}
+    tables = [table for table in (MONTHS, WEEKDAYS) if word in table]
+    return {name for table in tables for name in list_names(table, table[word])}
 
 
 def list_weekday_names(moments: list[Moment]) -> set[str]:
@@ -150,10 +124,10 @@ def list_weekday_names(moments: list[Moment]) -> set[str]:
     names: set[str] = set()
     for moment in moments:
         for month, day in moment.days:
-            names.update(_MONTH_NAMES[month - 1].split())
+            names.update(list_names(MONTHS, month))
             if moment.year is not None:
                 weekday = calendar.weekday(moment.year, month, day)
-                names.update(_WEEKDAY_NAMES[weekday].split())
+                names.update(list_names(WEEKDAYS, weekday))
     return names
 
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compaction.memory.core.ledger.recognition import recognize_lines
-from compaction.memory.core.verify.sentences import split_sentences
 from compaction.memory.core.verify.sources import Role, Source
 from compaction.memory.core.verify.words import list_stems
+from textkit.sentences import split_sentences
 
 EXTRACT_HEADING = "Extract of the earlier messages, word for word:"
 SENTENCE_CHARS = 400  # longer ones are cut

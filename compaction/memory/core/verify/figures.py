@@ -15,6 +15,7 @@ from compaction.memory.core.verify.words import (
     list_stems,
     stem_word,
 )
+from textkit.calendar import MONTHS, list_names
 
 _IDENTIFIER = re.compile(
     r"\+\d{1,3}[ \d()/-]{6,}\d|https?://[^\s)>\]\"'”»]+|"
@@ -180,7 +181,7 @@ class FigureCheck:
     def _shares_message(self, moment: dates.Moment) -> bool:
         """Return whether one message has both the day and the month of a date."""
         for month, day in moment.days:
-            names = [name for name, number in dates.MONTHS.items() if number == month]
+            names = list_names(MONTHS, month)
             day_number = re.compile(rf"(?<!\d){day}(?!\d)")
             for words, text in zip(self.index.word_lists, self.index.texts, strict=True):
                 if set(names).isdisjoint(words) or not day_number.search(text):

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from compaction.memory.core.verify.words import build_word_set
+from textkit.calendar import MONTH_NAMES, WEEKDAY_NAMES
 
 _CAPITAL_WORD = re.compile(r"(?<![\w@#/.\\`'’-])[A-ZÀ-ÖØ-Þ][\w'’&-]*")
 _TITLE = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Prof|Herrn?|Frau|Familie)\.?\s+\Z")
@@ -38,10 +39,8 @@ _COMMON = build_word_set(
     i i'm i'll i've i'd user users assistant ai api apis url urls id ids http https json xml html
     css sql csv pdf pr prs ci cd ui ux cli ok todo faq eta kpi eu usa us uk llm am pm tbd na vs
     english german french spanish italian english-language internet web
-    monday tuesday wednesday thursday friday saturday sunday january february march april may june
-    july august september october november december
     """
-)
+).union(MONTH_NAMES, WEEKDAY_NAMES)
 
 
 def find_names(sentence: str, *, is_german: bool) -> Iterator[tuple[str, int, int]]:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from compaction.memory.core.verify.sentences import split_clauses
 from compaction.memory.core.verify.words import list_ordered_stems
+from textkit.sentences import split_clauses
 
 MATCH = 0.6  # of a clause's words must stand in the clause that says the opposite
 ORDER_MATCH = 0.8  # the same, where the words stand in the same order

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from compaction.memory.core.verify.sentences import Sentence
+from textkit.sentences import Sentence
 
 _OPENER = re.compile(
     r"\A[\s\"'*_]*(?:sure|certainly|of course|absolutely|great question|good question|no problem|"

@@ -29,7 +29,6 @@ class Language:
     list_titles: str  # what a list of rules is called: "ground rules:"
     foreign_titles: str  # what stands above the text of someone else: "Anna wrote:"
     abbreviations: frozenset[str]  # without their last full stop
-    months: str  # an alternation
     weekdays: str  # an alternation; relative days too
     units: str  # an alternation of words and signs
     relations: frozenset[str]  # "sister", "boss", whose names follow

@@ -66,10 +66,6 @@ ENGLISH = Language(
         thu fri sat sun tel min max incl excl p pp para art sec ch ed eds op resp
         """.split()  # noqa: SIM905
     ),
-    months=(
-        r"january|february|march|april|may|june|july|august|september|october|november|december"
-        r"|jan|feb|mar|apr|jun|jul|aug|sept|sep|oct|nov|dec"
-    ),
     weekdays=(
         r"(?:next |this |on |by |every )?(?:monday|tuesday|wednesday|thursday|friday|saturday"
         r"|sunday)s?|tomorrow|tonight|next (?:week|month|year|quarter)|end of (?:the )?(?:week"

@@ -63,10 +63,6 @@ GERMAN = Language(
         jul aug sept okt nov dez mo di mi do sa so a.d v.chr n.chr e.v k.o
         """.split()  # noqa: SIM905
     ),
-    months=(
-        r"januar|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember|jänner"
-        r"|mrz|okt|dez"
-    ),
     weekdays=(
         r"(?:nächste[nrms]? |diese[nrms]? |am |bis |jeden )?(?:montag|dienstag|mittwoch|donnerstag"
         r"|freitag|samstag|sonnabend|sonntag)s?|übermorgen|nächste[nrms]? (?:woche|monat|jahr)"
