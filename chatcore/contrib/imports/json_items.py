@@ -16,7 +16,7 @@ HEAD_BYTES = 100_000  # what is kept of a longer one, so that it can be named
 # A text, whose second quotation mark is missing where the buffer ends first; or a sign.
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("?)|[\[\]{},:]', re.DOTALL)
 _QUOTE, _COLON, _COMMA, _BRACKET = b'":,['
-_ESCAPES_AT_END = re.compile(rb"\\*\Z")
+_ESCAPES_AT_END = re.compile(rb"(?<!\\)\\*+\Z")
 
 
 class ListEndsEarly(ValueError):

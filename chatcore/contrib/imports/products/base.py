@@ -29,6 +29,7 @@ from chatcore.contrib.imports.loose_json import join_words, to_dict, to_list, to
 
 ANOTHER_FORM = "It has another form than expected."
 _THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>(.*?)</think(?:ing)?>\s*", re.DOTALL)
+_ATTRIBUTE = re.compile(r'(?<![\w-])([\w-]++)="([^"]*+)"')
 _DATA_URI = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*?;base64,")
 _EXTENSIONS = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 
@@ -170,7 +171,12 @@ def read_html(source: str) -> str:
     reader.feed(source)
     reader.close()
     text = "".join(reader.parts)
-    return re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", text)).strip()
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r"(?<![ \t])[ \t]++\n", "\n", text)).strip()
+
+
+def read_attributes(tag: str) -> dict[str, str]:
+    """Return the attributes of a tag: the names with their values in double quotes."""
+    return dict(_ATTRIBUTE.findall(tag))
 
 
 def unescape(text: str) -> str:

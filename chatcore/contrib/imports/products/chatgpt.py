@@ -34,15 +34,15 @@ from chatcore.contrib.imports.products.base import (
     Source,
     build_link,
     find_file,
+    read_attributes,
 )
 from chatcore.transfer.times import parse_time
 
 MAX_LIST_BYTES = 50_000_000
-_MARK = re.compile("\ue200([^\ue201]*)\ue201")
-_OLD_MARK = re.compile(r"【(\d+)[^】]*】")
+_MARK = re.compile("\ue200([^\ue200\ue201]*+)\ue201")
+_OLD_MARK = re.compile(r"【(\d++)[^【】]*+】")
 _STEM = re.compile(r"file[-_][A-Za-z0-9]+")
-_WRITING = re.compile(r"^:::writing\{([^}\n]*)\}\n(.*?)\n?^:::[ \t]*$", re.DOTALL | re.MULTILINE)
-_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+_WRITING = re.compile(r"^:::writing\{([^}\n]*+)\}\n((?:(?!:::).*+\n)*+):::[ \t]*+$", re.MULTILINE)
 _HIDDEN_KINDS = ("reasoning_recap", "user_editable_context", "model_editable_context")
 _SPOKEN = ("audio_asset_pointer", "real_time_user_audio_video_asset_pointer")
 
@@ -381,8 +381,10 @@ class _ChatBuilder:
         """Return the words of writing blocks without their marks."""
 
         def write(match: re.Match[str]) -> str:
-            subject = dict(_ATTRIBUTE.findall(match.group(1))).get("subject", "")
-            return join_words(f"**{subject}**" if subject else "", match.group(2))
+            subject = read_attributes(match.group(1)).get("subject", "")
+            return join_words(
+                f"**{subject}**" if subject else "", match.group(2).removesuffix("\n")
+            )
 
         return _WRITING.sub(write, text)
 

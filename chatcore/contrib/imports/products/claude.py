@@ -19,13 +19,13 @@ from chatcore.contrib.imports.products.base import (
     Source,
     build_link,
     has_keys,
+    read_attributes,
 )
 from chatcore.transfer.times import parse_time
 
 _ROLES = {"human": "user", "assistant": "assistant", "user": "user"}
-_ARTIFACT = re.compile(r"<antArtifact\b([^>]*)>(.*?)(?:</antArtifact>|\Z)", re.DOTALL)
-_THINKING = re.compile(r"<antThinking>(.*?)</antThinking>\s*", re.DOTALL)
-_ATTRIBUTE = re.compile(r'([\w-]+)="([^"]*)"')
+_ARTIFACT = re.compile(r"<antArtifact\b([^<>]*+)>(.*?)(?:</antArtifact>|\Z)", re.DOTALL)
+_THINKING = re.compile(r"<antThinking>((?:(?!</?antThinking>).)*+)</antThinking>\s*+", re.DOTALL)
 _PLACEHOLDER = re.compile(
     r"```\s*\n?This block is not supported on your current device yet\.?\s*\n?```\s*"
 )
@@ -205,7 +205,7 @@ def _take_old_artifacts(built: ChatMessage, documents: Documents) -> None:
     """Make files of the artifacts that stood between tags in the words, as in 2024."""
 
     def take(match: re.Match[str]) -> str:
-        values = dict(_ATTRIBUTE.findall(match.group(1)))
+        values = read_attributes(match.group(1))
         name = _name_artifact(
             values.get("title", ""), values.get("type", ""), values.get("language", "")
         )

@@ -33,7 +33,7 @@ _QUESTION = re.compile(
 _NO_QUESTION = re.compile(
     r"(?:Created|Used|Added|Gave|Selected|Shared|Deleted|Viewed|Visited)\b", re.IGNORECASE
 )
-_ATTACHED = re.compile(r"\s*Attached \d+ files?\.?\s*\Z")
+_ATTACHED = re.compile(r"(?<!\s)\s*+Attached \d++ files?\.?\s*+\Z")
 _CELL = re.compile(
     r'<div class="[^"]*content-cell[^"]*mdl-typography--body-1"[^>]*>'
     r"(.*?)</div>(?=\s*<div|\s*</div)",

@@ -8,12 +8,18 @@ from typing import Any
 from chatcore.contrib.imports.conversation import ChatFile, ChatMessage, Conversation, Node
 from chatcore.contrib.imports.export_files import Export, Member, Sample, to_items
 from chatcore.contrib.imports.loose_json import join_words, to_dict, to_list, to_text
-from chatcore.contrib.imports.products.base import Reader, Source, build_link, find_file, has_keys
+from chatcore.contrib.imports.products.base import (
+    Reader,
+    Source,
+    build_link,
+    find_file,
+    has_keys,
+    read_attributes,
+)
 from chatcore.transfer.times import parse_time
 
-_CARD = re.compile(r'<grok:render\b[^>]*card_id="([^"]*)"[^>]*>.*?</grok:render>', re.DOTALL)
-_ARTIFACT = re.compile(r"<xaiArtifact\b([^>]*)>(.*?)(?:</xaiArtifact>|\Z)", re.DOTALL)
-_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+_CARD = re.compile(r"<grok:render\b([^<>]*+)>(?:(?!</?grok:render\b).)*+</grok:render>", re.DOTALL)
+_ARTIFACT = re.compile(r"<xaiArtifact\b([^<>]*+)>(.*?)(?:</xaiArtifact>|\Z)", re.DOTALL)
 _EXTENSIONS = {"text/markdown": "md", "text/html": "html", "text/x-python": "py"}
 
 
@@ -61,7 +67,11 @@ def _build_message(response: Mapping[str, object], export: Export) -> ChatMessag
         card = _parse_card(text)
         if card.get("url"):
             cards[to_text(card.get("id"))] = f" ({build_link('', to_text(card['url']))})"
-    words = _CARD.sub(lambda match: cards.get(match.group(1), ""), to_text(response.get("message")))
+
+    def show_card(match: re.Match[str]) -> str:
+        return cards.get(read_attributes(match.group(1)).get("card_id", ""), "")
+
+    words = _CARD.sub(show_card, to_text(response.get("message")))
     built = ChatMessage(
         role="user" if is_question else "assistant",
         reasoning=to_text(response.get("thinking_trace")),
@@ -70,7 +80,7 @@ def _build_message(response: Mapping[str, object], export: Export) -> ChatMessag
     )
 
     def take(match: re.Match[str]) -> str:
-        values = dict(_ATTRIBUTE.findall(match.group(1)))
+        values = read_attributes(match.group(1))
         extension = _EXTENSIONS.get(values.get("contentType", ""), "txt")
         name = f"{values.get('title') or 'artifact'}.{extension}"
         built.files.append(ChatFile.from_text(name, match.group(2)))

@@ -14,14 +14,14 @@ from chatcore.contrib.imports.products.base import (
     Source,
     build_link,
     build_linked_file,
+    read_attributes,
     read_parts,
     unescape,
 )
 from chatcore.transfer.times import parse_time
 
-_DETAILS = re.compile(r"<details\b([^>]*)>(.*?)</details>\s*", re.DOTALL)
-_SUMMARY = re.compile(r"<summary>.*?</summary>\s*", re.DOTALL)
-_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+_DETAILS = re.compile(r"<details\b([^<>]*+)>((?:(?!</?details\b).)*+)</details>\s*+", re.DOTALL)
+_SUMMARY = re.compile(r"<summary>(?:(?!</?summary>).)*+</summary>\s*+", re.DOTALL)
 
 
 class OpenWebUiReader(Reader):
@@ -110,7 +110,7 @@ def _take_details(built: ChatMessage) -> None:
     """Move thoughts and calls of tools out of the words, where they stand as HTML."""
 
     def take(match: re.Match[str]) -> str:
-        values = dict(_ATTRIBUTE.findall(match.group(1)))
+        values = read_attributes(match.group(1))
         kind = values.get("type")
         if kind == "reasoning":
             words = unescape(_SUMMARY.sub("", match.group(2))).strip()
