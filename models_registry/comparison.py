@@ -126,7 +126,7 @@ def write_values(listed_models: Iterable[CatalogModel], *, source: str, date: da
     return change_count
 
 
-def _clean_values(values: Mapping[str, object]) -> tuple[dict[str, Any], list[str]]:
+def _clean_values(values: Mapping[str, object]) -> tuple[dict[str, object], list[str]]:
     """Return the values that a model can have, and the names of the others."""
     usable: dict[str, object] = {}
     unusable = []
@@ -140,7 +140,7 @@ def _clean_values(values: Mapping[str, object]) -> tuple[dict[str, Any], list[st
     return usable, unusable
 
 
-def _clean_value(name: str, value: object) -> Any:
+def _clean_value(name: str, value: object) -> object:
     """Return the value as the field has it. Raises ValidationError and what Python raises."""
     field: Any = AiModel._meta.get_field(name)
     if isinstance(field, IntegerField) and (not isinstance(value, int) or isinstance(value, bool)):

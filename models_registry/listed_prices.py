@@ -1,7 +1,6 @@
 """What a million tokens cost, as genai-prices lists it for the vendors' models."""
 
 from decimal import Decimal
-from typing import Any
 
 from django.utils import timezone
 
@@ -17,7 +16,7 @@ KINDS = {
 FIELDS = frozenset({*(f"{kind}_price" for kind in KINDS), "price_tiers"})
 
 
-def look_up_prices(provider: str, name: str) -> dict[str, Any]:
+def look_up_prices(provider: str, name: str) -> dict[str, object]:
     """Return the prices of a model by the fields of AiModel; nothing if the list lacks the model.
 
     The list belongs to the installed release of genai-prices; nothing is fetched. DeepSeek's prices

@@ -70,7 +70,7 @@ class ProviderForm(forms.ModelForm):
             )
         return name
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         """Refuse to set a key and to clear it at once, or to send a key to another address."""
         form_data = super().clean() or self.cleaned_data
         if form_data.get("api_key"):

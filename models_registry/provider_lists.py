@@ -7,7 +7,6 @@ each in its own words. Prices are left out: they are of many forms there.
 import datetime
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.db import transaction
 
@@ -56,7 +55,7 @@ class OfferedModel:
     window: int | None
 
 
-def parse_row(row: Mapping[str, object]) -> dict[str, Any]:
+def parse_row(row: Mapping[str, object]) -> dict[str, object]:
     """Return what a row of a list says of a model, by the fields of AiModel."""
     values: dict[str, object] = {}
     for field, places in PLACES.items():
@@ -131,7 +130,7 @@ def fill_unknown_values(provider: Provider, rows: Iterable[object], *, date: dat
     return comparison.write_values(news, source=f"the list of {provider.name}", date=date)
 
 
-def _parse_rows(rows: Iterable[object]) -> dict[str, dict[str, Any]]:
+def _parse_rows(rows: Iterable[object]) -> dict[str, dict[str, object]]:
     """Return what a list says of each model, by the model's name."""
     return {
         row["id"].strip(): parse_row(row)
@@ -160,7 +159,7 @@ def _get_flag(row: Mapping[str, object], place: str) -> bool | None:
     return flag if isinstance(flag, bool) else None
 
 
-def _find(row: object, place: str) -> Any:
+def _find(row: object, place: str) -> object:
     """Return the value at a path of names, or None."""
     for name in place.split("."):
         row = row.get(name) if isinstance(row, Mapping) else None

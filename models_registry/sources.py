@@ -23,7 +23,7 @@ class SourceUnreadable(Exception):
     """The list could not be fetched, or is not one; the text says why."""
 
 
-def load_models_dev(place: str = MODELS_DEV) -> Any:
+def load_models_dev(place: str = MODELS_DEV) -> object:
     """Return the content of `api.json` from an address or a file. Raises SourceUnreadable."""
     try:
         if place.startswith(("http://", "https://")):
@@ -35,7 +35,7 @@ def load_models_dev(place: str = MODELS_DEV) -> Any:
     return parse_json(content, place)
 
 
-def parse_json(content: bytes, place: str) -> Any:
+def parse_json(content: bytes, place: str) -> object:
     """Return what a file at `place` says. Raises SourceUnreadable if it is not JSON."""
     try:
         return json.loads(content)

@@ -103,7 +103,7 @@ class SignOnAdapter(DefaultSocialAccountAdapter):
             return True
         return super().is_open_for_signup(request, sociallogin)
 
-    def save_user(self, request: HttpRequest, sociallogin: object, form: object = None) -> Any:
+    def save_user(self, request: HttpRequest, sociallogin: object, form: object = None) -> object:
         """Store a new user with the groups of the claim."""
         with transaction.atomic():
             user = super().save_user(request, sociallogin, form)

@@ -1,14 +1,12 @@
 """What every page may ask about signing in: the ways that this server offers, and its cookie."""
 
-from typing import Any
-
 from allauth.socialaccount.adapter import get_adapter
 from django.conf import settings
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
 
-def describe_sign_in(request: HttpRequest) -> dict[str, Any]:
+def describe_sign_in(request: HttpRequest) -> dict[str, object]:
     """Return the variables for templates; nothing is looked up before a template asks."""
     return {
         "csrf_cookie": settings.CSRF_COOKIE_NAME,

@@ -178,7 +178,7 @@ class ChatcoreAdmin(ModelAdmin):
 
     def response_action(
         self, request: HttpRequest, queryset: Any, *args: Any, **options: Any
-    ) -> Any:
+    ) -> object:
         """Note an action on each selected row before it is done."""
         name = request.POST.get("action", "")
         if name in self.get_actions(request):
@@ -191,11 +191,11 @@ class ChatcoreAdmin(ModelAdmin):
                     audit.record(f"admin.{name}", object_id=pk, **facts)
         return super().response_action(request, queryset, *args, **options)
 
-    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> object:
         audit.record("admin.added", request=request, target=obj)
         return super().log_addition(request, obj, message)
 
-    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> object:
         """Note which fields were changed, without their values."""
         detail = ", ".join(_list_fields(message))
         audit.record("admin.changed", request=request, target=obj, detail=detail)
@@ -209,7 +209,7 @@ class ChatcoreAdmin(ModelAdmin):
     # Forms: the program writes the same rows meanwhile. A turn counts events in its session, the
     # catalog brings prices; what a form had shown when it was opened must not undo that.
 
-    def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+    def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> object:
         """Return the form's field, which remembers on the page what it had shown at first."""
         if isinstance(db_field, JSONField):
             kwargs["decoder"] = StrictDecoder
@@ -315,7 +315,7 @@ class ReadOnlyAdmin(UneditableAdmin):
 class ChatcoreInline(TabularInline):
     """A table of rows below a form, with names for those who do not see the head of a column."""
 
-    def formfield_for_dbfield(self, db_field: Any, request: Any, **options: Any) -> Any:
+    def formfield_for_dbfield(self, db_field: Any, request: Any, **options: Any) -> object:
         """Return the form's field with its label on its widget."""
         field = super().formfield_for_dbfield(db_field, request, **options)
         if field is not None:
@@ -360,7 +360,7 @@ def _is_lookup_of(item: object, lookup: str) -> bool:
     return lookup == name or lookup in [f"{name}__{part}" for part in lookups]
 
 
-def _find_owner(row: Model) -> Any:
+def _find_owner(row: Model) -> object:
     session = row if hasattr(row, "owner_id") else getattr(row, "session", None)
     return getattr(session, "owner_id", None)
 

@@ -205,7 +205,7 @@ def _describe_age(date: datetime.date) -> str:
     return f"{date}, 1 day ago" if days == 1 else f"{date}, {days:,} days ago"
 
 
-def _compare(request: HttpRequest) -> dict[str, Any]:
+def _compare(request: HttpRequest) -> dict[str, object]:
     """Return what the page shows of a comparison. Raises ListMissing."""
     content, source, bad_status = _read_list(request)
     names = list(Provider.objects.values_list("name", flat=True).order_by("name"))
@@ -259,7 +259,7 @@ def _get_source() -> str:
     return urlsplit(settings.CHATCORE["MODEL_LIST"]).hostname or "?"
 
 
-def _pack(difference: Difference) -> dict[str, Any]:
+def _pack(difference: Difference) -> dict[str, object]:
     return {
         "pk": difference.pk,
         "model": difference.model,
@@ -270,7 +270,7 @@ def _pack(difference: Difference) -> dict[str, Any]:
     }
 
 
-def _describe(difference: Difference) -> dict[str, Any]:
+def _describe(difference: Difference) -> dict[str, object]:
     field: Any = AiModel._meta.get_field(difference.field)
     return {
         "model": difference.model,

@@ -88,7 +88,7 @@ def _count_failures_of_providers() -> Card:
     }
 
 
-def _rank_failures(key: Any, *, since: datetime.datetime) -> tuple[list[tuple[Any, int]], str]:
+def _rank_failures(key: Any, *, since: datetime.datetime) -> tuple[list[tuple[object, int]], str]:
     """Return the most frequent values of `key` with their counts, and a link to the failures."""
     failures = Turn.objects.filter(status=Turn.Status.FAILED, started_at__gte=since).order_by()
     counts = failures.values_list(key).annotate(count=Count("pk")).order_by("-count")[:MAX_ROWS]

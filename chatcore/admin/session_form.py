@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Iterator
-from typing import Any
 
 from django import forms
 
@@ -31,7 +30,7 @@ class SessionForm(forms.ModelForm):
             "archived",
         )
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         """Check the fields whose values the database cannot check, also those not edited now."""
         form_data = super().clean() or self.cleaned_data
         try:

@@ -111,7 +111,7 @@ class ChatcoreAdminSite(UnfoldAdminSite):
         cards = [card for list_cards in lists for card in list_cards(request)]
         return super().index(request, {"cards": cards, **(extra_context or {})})
 
-    def login(self, request: HttpRequest, extra_context: object = None) -> Any:
+    def login(self, request: HttpRequest, extra_context: object = None) -> object:
         """Show the pages' own sign-in, which asks for second factors and knows other ways in."""
         if request.user.is_authenticated and self.has_permission(request):
             return HttpResponseRedirect(reverse("admin:index", current_app=self.name))
@@ -120,7 +120,7 @@ class ChatcoreAdminSite(UnfoldAdminSite):
         page = SignInView.as_view(redirect_authenticated_user=False, next_page="admin:index")
         return page(request)
 
-    def admin_view(self, view: object, cacheable: bool = False) -> Any:
+    def admin_view(self, view: object, cacheable: bool = False) -> object:
         """Make each page wholly while titles are hidden from those who may not see contents.
 
         These pages alone have a policy that lets Alpine work.
@@ -160,7 +160,7 @@ def _select_names(label: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if label in (name, name.split(".")[0])]
 
 
-def _build_link(page: dict[str, Any], icon: str, path: str) -> dict[str, Any]:
+def _build_link(page: dict[str, Any], icon: str, path: str) -> dict[str, object]:
     from chatcore.web.templatetags import chat as icons  # which needs models, this module does not
 
     address = page["admin_url"]

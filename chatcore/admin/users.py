@@ -23,7 +23,7 @@ admin.site.unregister((User, Group))
 class RightsChoice(ChatcoreAdmin):
     """A page that offers the rights of installed models, not those that absent apps have left."""
 
-    def formfield_for_manytomany(self, db_field: Any, *args: Any, **options: Any) -> Any:
+    def formfield_for_manytomany(self, db_field: Any, *args: Any, **options: Any) -> object:
         """Return the form's field without rights about models that are not there."""
         field = super().formfield_for_manytomany(db_field, *args, **options)
         if field is not None and db_field.related_model is Permission:

@@ -161,7 +161,7 @@ def resolve_attachments(session: Session, items: Sequence[UUID | dict[str, Any]]
     return attachment_ids
 
 
-def _describe_file(file: Attachment, excerpt: Excerpt | None) -> dict[str, Any]:
+def _describe_file(file: Attachment, excerpt: Excerpt | None) -> dict[str, object]:
     return {
         "id": file.pk,
         "name": file.name,

@@ -136,7 +136,7 @@ async def serve_request(django_app: Any, scope: dict[str, Any], receive: Any, se
         elif message["type"] == "http.response.start":
             response_starts.append(message)
 
-    async def receive_and_watch() -> dict[str, Any]:
+    async def receive_and_watch() -> dict[str, object]:
         # Django waits for the thread of a view even when the client has left.
         message: dict[str, object] = await receive()
         if message["type"] == "http.disconnect":

@@ -176,7 +176,7 @@ class SessionImportView(OneImportAtATime, APIView):
         return build_created_response(request, get_owned_session(request, session.pk))
 
 
-def _parse_import(body: object) -> Any:
+def _parse_import(body: object) -> object:
     """Return the messages of an import in Chatcore's format, not validated yet."""
     if not isinstance(body, dict) or not {"messages"} <= set(body) <= {"messages", "format"}:
         raise InvalidFieldError(

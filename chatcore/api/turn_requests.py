@@ -71,7 +71,7 @@ class NewMessageSerializer(StrictSerializer):
     )
     stream = StrictBooleanField(required=False, help_text=STREAM_HELP_TEXT)
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+    def validate(self, attrs: dict[str, Any]) -> dict[str, object]:
         """Refuse a message without text and files."""
         return _require_content(attrs)
 
@@ -90,7 +90,7 @@ class EditedMessageSerializer(StrictSerializer):
     )
     stream = StrictBooleanField(required=False, help_text=STREAM_HELP_TEXT)
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+    def validate(self, attrs: dict[str, Any]) -> dict[str, object]:
         """Refuse a message without text and files."""
         return _require_content(attrs)
 
@@ -134,7 +134,7 @@ def build_idempotency_fields(
     return {"idempotency_key": key, "payload_hash": hashlib.sha256(text.encode()).hexdigest()}
 
 
-def _require_content(attrs: dict[str, Any]) -> dict[str, Any]:
+def _require_content(attrs: dict[str, Any]) -> dict[str, object]:
     """Return the fields with a text. Raises ValidationError without text and without files."""
     if not attrs.get("content", "").strip():
         if not attrs.get("attachments"):

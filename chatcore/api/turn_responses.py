@@ -120,7 +120,7 @@ def build_turn_response(turn: Turn) -> Response:
     return Response(AnswerSerializer(body, context=context).data, status=201)
 
 
-def _describe_started_turn(request: Request, turn: Turn, after_seq: int) -> dict[str, Any]:
+def _describe_started_turn(request: Request, turn: Turn, after_seq: int) -> dict[str, object]:
     events_path = build_api_path(request, f"sessions/{turn.session_id}/events?after={after_seq}")
     return {
         "turn": turn.pk,

@@ -48,7 +48,7 @@ class Clearing:
         tools = ClearToolsEdit(**value["tools"]) if value["tools"] else None
         return cls(tools=tools, kept_thinking_turns=value["kept_thinking_turns"])
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return it in the form in which it is stored."""
         return asdict(self)
 
@@ -125,7 +125,7 @@ def clear_again(model: AiModel | None, request: Request, previous_request: Reque
     return clear_request(model, request, previous_request.clearing)
 
 
-def list_applied_edits(request: Request) -> list[dict[str, Any]]:
+def list_applied_edits(request: Request) -> list[dict[str, object]]:
     """Return what the answer to a request tells of its clearing."""
     return list(request.applied_edits) if isinstance(request, ClearedRequest) else []
 
@@ -195,7 +195,7 @@ def _has_thoughts(message: ChatMessage) -> bool:
     return "anthropic" in message.provider_data
 
 
-def _drop_thoughts(message: ChatMessage) -> dict[str, Any]:
+def _drop_thoughts(message: ChatMessage) -> dict[str, object]:
     return {key: value for key, value in message.provider_data.items() if key != "anthropic"}
 
 
@@ -242,7 +242,7 @@ def record_applied_edits(turn: Turn, fitted_request: FittedRequest) -> FittedReq
     return replace(fitted_request, context_version=None) if applied_edits else fitted_request
 
 
-def load_applied_edits(turn_id: UUID) -> list[dict[str, Any]]:
+def load_applied_edits(turn_id: UUID) -> list[dict[str, object]]:
     """Return what was left out of the newest request of a turn."""
     clearing = Turn.objects.filter(pk=turn_id).values_list("clearing", flat=True).first()
     return clearing["applied"] if clearing else []

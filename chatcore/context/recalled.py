@@ -76,7 +76,9 @@ def list_passages(stored_recall: StoredRecall | None) -> list[RecalledPassage]:
     return sorted((RecalledPassage(**row) for row in rows), key=lambda passage: passage.seq)
 
 
-def build_stored_recall(question_seq: int, passages: Sequence[RecalledPassage]) -> dict[str, Any]:
+def build_stored_recall(
+    question_seq: int, passages: Sequence[RecalledPassage]
+) -> dict[str, object]:
     """Return the form in which a turn stores the passages for the question with this number."""
     if not passages:
         return {}

@@ -220,7 +220,7 @@ def _move_boundary_past(session: Session, seqs: Collection[int]) -> int | None:
     return _record_revision(session, fields, source=ContextRevision.Source.EDIT).version
 
 
-def _load_revision_fields(session: Session, version: int) -> dict[str, Any]:
+def _load_revision_fields(session: Session, version: int) -> dict[str, object]:
     """Return the fields of a version; those of version 0 show the whole history."""
     revision = session.revisions.get(version=version) if version else ContextRevision()
     return {name: getattr(revision, name) for name in REVISION_FIELDS}

@@ -262,7 +262,7 @@ def _show_calls(message: ChatMessage) -> list[dict[str, str]]:
     ]
 
 
-def _show_tool(tool: Tool) -> dict[str, Any]:
+def _show_tool(tool: Tool) -> dict[str, object]:
     return {
         "name": tool.name,
         "description": tool.description,

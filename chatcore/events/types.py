@@ -50,7 +50,7 @@ class Event:
     data: dict[str, Any]
     at: datetime
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> dict[str, object]:
         """Return the event's JSON object: its own fields with `session`, `seq` and `at`."""
         return {
             "session": str(self.session),

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -12,7 +11,7 @@ from chatcore.setup.sections import SetupRefused
 from models_registry.models import AiModel, Provider
 
 
-def parse_values(pairs: Iterable[str]) -> dict[str, Any]:
+def parse_values(pairs: Iterable[str]) -> dict[str, object]:
     """Return values that are given as NAME=VALUE; what is no JSON is a text."""
     values: dict[str, object] = {}
     for pair in pairs:

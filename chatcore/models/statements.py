@@ -312,7 +312,7 @@ def _build_placeholders(values: Collection[int]) -> str:
 
 def _fetch_row(
     statement: str, parameters: Sequence[Any], converters: Mapping[str, Callable[[Any], Any]]
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     """Return the first row of a statement by the names of its columns, or None if there is no row.
 
     `converters` has a function for each column that the database gives in another form; it is

@@ -1,14 +1,13 @@
 """Write a project as JSON values, for the export of all that is a user's."""
 
 import base64
-from typing import Any
 
 from chatcore.files.output_store import OutputLost
 from chatcore.models import Project, ProjectFile
 from chatcore.projects.changes import read_file
 
 
-def export_project(project: Project) -> dict[str, Any]:
+def export_project(project: Project) -> dict[str, object]:
     """Return what the project says, with its files. Raises StorageAway."""
     return {
         "id": project.pk,
@@ -22,7 +21,7 @@ def export_project(project: Project) -> dict[str, Any]:
     }
 
 
-def _export_file(file: ProjectFile) -> dict[str, Any]:
+def _export_file(file: ProjectFile) -> dict[str, object]:
     values: dict[str, object] = {"name": file.name, "media_type": file.media_type}
     try:
         values["data"] = base64.b64encode(read_file(file)).decode()

@@ -68,7 +68,7 @@ class AnswerReader(Protocol):
         ...
 
 
-def parse_json(data: bytes) -> Any:
+def parse_json(data: bytes) -> object:
     """Return the value of an event's data.
 
     The text is decoded here, because `json` would guess another encoding than UTF-8.

@@ -69,7 +69,7 @@ class AnthropicProvider:
         """Return a request that every server of this protocol takes."""
         return normalize(request)
 
-    def translate_params(self, params: Mapping[str, object]) -> dict[str, Any]:
+    def translate_params(self, params: Mapping[str, object]) -> dict[str, object]:
         """Return parameters of OpenAI's chat completions in this protocol's words."""
         return translate_params(params)
 
@@ -110,7 +110,7 @@ def normalize(request: Request) -> Request:
     return replace(request, messages=messages)
 
 
-def build_system(request: Request) -> str | list[dict[str, Any]]:
+def build_system(request: Request) -> str | list[dict[str, object]]:
     """Return the system text, or blocks if there is a preface or a mark of the cache.
 
     An empty text means that there is nothing to send: the protocol refuses empty texts.
@@ -154,7 +154,7 @@ def build_tools(request: Request, *, has_simple_schemas: bool = False) -> list[d
     ]
 
 
-def _build_blocks(message: ChatMessage, model: str, call_ids: CallIds) -> list[dict[str, Any]]:
+def _build_blocks(message: ChatMessage, model: str, call_ids: CallIds) -> list[dict[str, object]]:
     """Return a message as content blocks."""
     if message.role == "tool":
         blocks = [_build_tool_result(message, call_ids)]
@@ -179,7 +179,7 @@ def order_blocks(
     thoughts: list[dict[str, Any]],
     calls: list[dict[str, Any]],
     order: list[str | int],
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return the blocks of an answer in the order in which they came.
 
     A signed thought is bound to what stood before it. An order that does not fit the answer, whose
@@ -199,11 +199,11 @@ def order_blocks(
     return [*blocks, *open_calls]
 
 
-def _build_texts(text: str) -> list[dict[str, Any]]:
+def _build_texts(text: str) -> list[dict[str, object]]:
     return [{"type": "text", "text": text}] if text.strip() else []
 
 
-def _build_calls(message: ChatMessage, call_ids: CallIds) -> list[dict[str, Any]]:
+def _build_calls(message: ChatMessage, call_ids: CallIds) -> list[dict[str, object]]:
     return [
         {
             "type": "tool_use",
@@ -215,7 +215,7 @@ def _build_calls(message: ChatMessage, call_ids: CallIds) -> list[dict[str, Any]
     ]
 
 
-def _build_tool_result(message: ChatMessage, call_ids: CallIds) -> dict[str, Any]:
+def _build_tool_result(message: ChatMessage, call_ids: CallIds) -> dict[str, object]:
     result: dict[str, object] = {
         "type": "tool_result",
         "tool_use_id": call_ids.take_result_id(),
@@ -233,7 +233,7 @@ def _build_tool_result(message: ChatMessage, call_ids: CallIds) -> dict[str, Any
     return result
 
 
-def _build_image(media_type: str, data: bytes) -> dict[str, Any]:
+def _build_image(media_type: str, data: bytes) -> dict[str, object]:
     return {
         "type": "image",
         "source": {
@@ -259,7 +259,7 @@ _EFFORTS = {"low": "low", "medium": "medium", "high": "high", "xhigh": "max", "m
 _TOOL_CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 
 
-def translate_params(params: Mapping[str, Any]) -> dict[str, Any]:
+def translate_params(params: Mapping[str, Any]) -> dict[str, object]:
     """Return the parameters in the protocol's words. Raises InvalidParam.
 
     Parameters that the protocol does not know are left out, because it would refuse the request.
@@ -286,7 +286,7 @@ def list_ignored_params(params: Mapping[str, object]) -> list[str]:
     return sorted(params.keys() - _KNOWN_PARAMS)
 
 
-def _build_output_config(params: Mapping[str, Any]) -> dict[str, Any]:
+def _build_output_config(params: Mapping[str, Any]) -> dict[str, object]:
     """Return the form and the effort of the answer. Raises InvalidParam for another form."""
     output_config: dict[str, object] = {}
     effort = params.get("reasoning_effort")
@@ -304,7 +304,7 @@ def _build_output_config(params: Mapping[str, Any]) -> dict[str, Any]:
     return output_config
 
 
-def _translate_tool_choice(choice: object) -> dict[str, Any]:
+def _translate_tool_choice(choice: object) -> dict[str, object]:
     if isinstance(choice, str):
         return {"type": _TOOL_CHOICES.get(choice, "auto")}
     function = choice.get("function") if isinstance(choice, Mapping) else None

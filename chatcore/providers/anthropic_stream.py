@@ -213,7 +213,7 @@ class AnthropicStreamReader:
             cache_write=cache_write,
         )
 
-    def _collect_thinking(self) -> dict[str, Any]:
+    def _collect_thinking(self) -> dict[str, object]:
         blocks = [
             block.to_thinking() for block in self._blocks.values() if block.kind in THOUGHT_KINDS
         ]
@@ -255,7 +255,7 @@ class _Block:
             arguments=arguments or "{}",
         )
 
-    def to_thinking(self) -> dict[str, Any]:
+    def to_thinking(self) -> dict[str, object]:
         """Return the block as the protocol wants it back, unchanged and signed."""
         thinking = mend_surrogates(self.thinking.join())
         if not thinking:

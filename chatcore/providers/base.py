@@ -33,7 +33,7 @@ class ToolCall:
         """
         return _UNUSABLE_SIGNS.sub("_", self.name)[:MAX_NAME_CHARS]
 
-    def parse_arguments(self) -> dict[str, Any]:
+    def parse_arguments(self) -> dict[str, object]:
         """Return the arguments as a JSON object, which is what every protocol wants back.
 
         Text that is not a JSON object is returned under the key `unreadable_arguments`.
@@ -285,7 +285,7 @@ class ProviderClient(Protocol):
         """Return a request that every server of this protocol takes, saying the same."""
         ...
 
-    def translate_params(self, params: Mapping[str, object]) -> dict[str, Any]:
+    def translate_params(self, params: Mapping[str, object]) -> dict[str, object]:
         """Return parameters of OpenAI's chat completions in the words of this protocol.
 
         Raises InvalidParam.

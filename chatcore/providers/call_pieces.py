@@ -199,7 +199,7 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _split_objects(text: str) -> list[dict[str, Any]]:
+def _split_objects(text: str) -> list[dict[str, object]]:
     """Return the objects that a text consists of, or nothing if it has anything else in it."""
     objects = []
     position = 0

@@ -329,7 +329,7 @@ def _build_client(
     return others[choice](sdk, connection, options)
 
 
-def build_bedrock_client(sdk: Any, connection: Connection, options: _Options) -> Any:
+def build_bedrock_client(sdk: Any, connection: Connection, options: _Options) -> object:
     """Return Anthropic's client of Amazon Bedrock, in the option `region`.
 
     It needs botocore to read an answer.
@@ -341,7 +341,7 @@ def build_bedrock_client(sdk: Any, connection: Connection, options: _Options) ->
     )
 
 
-def build_vertex_client(sdk: Any, connection: Connection, options: _Options) -> Any:
+def build_vertex_client(sdk: Any, connection: Connection, options: _Options) -> object:
     """Return Anthropic's client of Vertex AI, in the options `region` and `project`.
 
     It needs google-auth unless the provider has an access token.
@@ -358,7 +358,7 @@ def build_vertex_client(sdk: Any, connection: Connection, options: _Options) -> 
     )
 
 
-def build_azure_client(sdk: Any, connection: Connection, options: _Options) -> Any:
+def build_azure_client(sdk: Any, connection: Connection, options: _Options) -> object:
     """Return OpenAI's client of Azure, of the version in the option `api_version`.
 
     The provider's address is the endpoint, and the names of its models are its deployments.

@@ -325,7 +325,7 @@ def _format_address(response: Any) -> str:
     return str(first_response.request.url.copy_with(query=None, userinfo=b""))
 
 
-def _load_body(response: Any, parsed_body: Any) -> Any:
+def _load_body(response: Any, parsed_body: Any) -> object:
     """Return a response's whole body. One SDK hands on its member `error` alone."""
     try:
         return response.json()

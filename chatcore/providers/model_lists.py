@@ -84,19 +84,19 @@ def read_list(provider: Provider) -> ModelList:
     return ModelList(problem=problem)
 
 
-def find_local_servers() -> dict[LocalServer, list[Any]]:
+def find_local_servers() -> dict[LocalServer, list[object]]:
     """Return the servers on this machine that list models, with the rows of their lists."""
     row_lists = wait_for_stranger(_ask_local_servers())
     return {server: rows for server, rows in zip(LOCAL_SERVERS, row_lists, strict=True) if rows}
 
 
-async def _ask_local_servers() -> list[list[Any]]:
+async def _ask_local_servers() -> list[list[object]]:
     # Its first import in a process takes longer than a server may take to answer.
     await provider_client.load_sdk(SDKS[Provider.Protocol.OPENAI][0])
     return await asyncio.gather(*map(_ask_local_server, LOCAL_SERVERS))
 
 
-async def _ask_local_server(server: LocalServer) -> list[Any]:
+async def _ask_local_server(server: LocalServer) -> list[object]:
     provider = Provider(
         name=server.name, protocol=Provider.Protocol.OPENAI, base_url=server.base_url
     )
@@ -108,7 +108,7 @@ async def _ask_local_server(server: LocalServer) -> list[Any]:
         return []
 
 
-async def fetch_models(connection: Connection) -> list[Any]:
+async def fetch_models(connection: Connection) -> list[object]:
     """Return the rows of the provider's list. Raises ProviderErrors and TimeoutError.
 
     A platform of a cloud (the option `client`) has no such list.

@@ -88,7 +88,7 @@ class OpenAIProvider:
         """Return a request that every server of this protocol takes."""
         return normalize(request)
 
-    def translate_params(self, params: Mapping[str, object]) -> dict[str, Any]:
+    def translate_params(self, params: Mapping[str, object]) -> dict[str, object]:
         """Return the parameters unchanged: they are in this protocol's words already."""
         return dict(params)
 
@@ -271,7 +271,7 @@ def build_tools(request: Request, dialect: Dialect = _USUAL_DIALECT) -> list[dic
     ]
 
 
-def _build_function(tool: Tool, dialect: Dialect) -> dict[str, Any]:
+def _build_function(tool: Tool, dialect: Dialect) -> dict[str, object]:
     function: dict[str, object] = {
         "name": tool.name,
         "description": tool.description,
@@ -305,7 +305,7 @@ def _join_user_messages(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
 
 def _build_message(
     message: ChatMessage, model: str, dialect: Dialect, call_ids: CallIds
-) -> dict[str, Any]:
+) -> dict[str, object]:
     if message.role == "tool":
         call_id = call_ids.take_result_id()
         return {"role": "tool", "tool_call_id": call_id, "content": message.content}
@@ -320,7 +320,7 @@ def _build_message(
 
 def _build_answer(
     message: ChatMessage, model: str, dialect: Dialect, call_ids: CallIds
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return an earlier answer, with what only the model that wrote it may have back.
 
     Beside calls the text may be empty, but never null, which LM Studio refuses and some templates
@@ -341,7 +341,7 @@ def _build_answer(
 
 def _build_reasoning(
     message: ChatMessage, reasoning: Reasoning, dialect: Dialect
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return what the model wants back of its reasoning.
 
     DeepSeek, Kimi and others want it with all calls, also of earlier turns, and an empty text where
@@ -368,7 +368,7 @@ def _join_answers(first: dict[str, Any], second: dict[str, Any]) -> None:
 
 def _build_calls(
     message: ChatMessage, model: str, dialect: Dialect, call_ids: CallIds
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     has_extras = dialect.reasoning != "none" and dialect.keeps_signatures
     extras = select_extras(message.provider_data, model) if has_extras else {}
     calls = [
@@ -381,7 +381,9 @@ def _build_calls(
     return calls
 
 
-def _build_call(call: ToolCall, sent_id: str, extra: Mapping[str, object] | None) -> dict[str, Any]:
+def _build_call(
+    call: ToolCall, sent_id: str, extra: Mapping[str, object] | None
+) -> dict[str, object]:
     # Servers that render chat templates fail on arguments that are not a JSON object, so broken
     # ones are not sent back as the model wrote them.
     function = {"name": call.sent_name, "arguments": json.dumps(call.parse_arguments())}
@@ -391,6 +393,6 @@ def _build_call(call: ToolCall, sent_id: str, extra: Mapping[str, object] | None
     return api_call
 
 
-def _build_image(image: Image) -> dict[str, Any]:
+def _build_image(image: Image) -> dict[str, object]:
     data = base64.b64encode(image.data).decode()
     return {"type": "image_url", "image_url": {"url": f"data:{image.media_type};base64,{data}"}}

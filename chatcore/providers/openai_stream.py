@@ -1,7 +1,6 @@
 """Read the chunks of a streamed chat completion as parts of an answer."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from chatcore.providers.answer_reader import (
     END_MARK,
@@ -134,13 +133,13 @@ class OpenAIStreamReader:
             learned=self._build_facts(),
         )
 
-    def _build_facts(self) -> dict[str, Any]:
+    def _build_facts(self) -> dict[str, object]:
         begins_thinking = self._part_joiner.should_begin_thinking
         if begins_thinking is None:
             return {}
         return {"dialect": {"begins_thinking": begins_thinking}}
 
-    def _build_provider_data(self) -> dict[str, Any]:
+    def _build_provider_data(self) -> dict[str, object]:
         """Return what some servers require back with the answer.
 
         DeepSeek requires the reasoning with calls, OpenRouter the details of it, Gemini a signature

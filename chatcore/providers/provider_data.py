@@ -17,7 +17,7 @@ THOUGHT, CALL = "thought", "call"
 _TEXT_FIELDS = {"thinking": "thinking", "redacted_thinking": "data"}
 
 
-def select_thinking(provider_data: Mapping[str, object], model: str) -> list[dict[str, Any]]:
+def select_thinking(provider_data: Mapping[str, object], model: str) -> list[dict[str, object]]:
     """Return the thoughts that this model wrote with an answer, in Anthropic's protocol."""
     blocks = _select_own_data(provider_data, "anthropic", model).get("thinking")
     if not isinstance(blocks, list) or not all(map(_is_thinking, blocks)):
@@ -39,7 +39,7 @@ def is_usual_order(order: Sequence[str | int]) -> bool:
     return kinds == [kind for kind in (THOUGHT, "text", CALL) if kind in kinds]
 
 
-def select_cache_control(provider_data: Mapping[str, object]) -> dict[str, Any] | None:
+def select_cache_control(provider_data: Mapping[str, object]) -> dict[str, object] | None:
     """Return the mark that the client put behind a message, in Anthropic's protocol."""
     mark = provider_data.get(CACHE_CONTROL)
     return mark if isinstance(mark, dict) else None
@@ -77,7 +77,9 @@ def select_tagged_thoughts(provider_data: Mapping[str, object], model: str) -> s
     return thoughts if isinstance(thoughts, str) else ""
 
 
-def select_extras(provider_data: Mapping[str, object], model: str) -> Mapping[str, dict[str, Any]]:
+def select_extras(
+    provider_data: Mapping[str, object], model: str
+) -> Mapping[str, dict[str, object]]:
     """Return what this model's server sent with each call, by the id of the call."""
     extras = _select_own_data(provider_data, "openai", model).get("extras")
     if not isinstance(extras, Mapping):
@@ -85,12 +87,12 @@ def select_extras(provider_data: Mapping[str, object], model: str) -> Mapping[st
     return {call_id: extra for call_id, extra in extras.items() if isinstance(extra, dict)}
 
 
-def _select_own_data(provider_data: object, protocol: str, model: str) -> Mapping[str, Any]:
+def _select_own_data(provider_data: object, protocol: str, model: str) -> Mapping[str, object]:
     data = provider_data.get(protocol) if isinstance(provider_data, Mapping) else None
     return data if isinstance(data, Mapping) and data.get("model") == model else {}
 
 
-def _select_objects(value: object) -> tuple[dict[str, Any], ...]:
+def _select_objects(value: object) -> tuple[dict[str, object], ...]:
     items = value if isinstance(value, list) else []
     return tuple(item for item in items if isinstance(item, dict))
 

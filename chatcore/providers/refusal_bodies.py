@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator
 from html import unescape
-from typing import Any
 
 _MAX_DEPTH = 6
 # In the order in which they are asked. A gateway's own sentence says little beside that of the
@@ -43,7 +42,7 @@ def find_reason(body: object) -> str:
     return _find_reason(body, _MAX_DEPTH)
 
 
-def iterate_objects(body: object) -> Iterator[dict[str, Any]]:
+def iterate_objects(body: object) -> Iterator[dict[str, object]]:
     """Yield the objects in a body, from the outermost to those in JSON inside a text."""
     return _iterate_objects(body, _MAX_DEPTH)
 
@@ -72,7 +71,7 @@ def _find_reason(value: object, depth: int) -> str:
     return reason or inner_reason
 
 
-def _iterate_objects(value: object, depth: int) -> Iterator[dict[str, Any]]:
+def _iterate_objects(value: object, depth: int) -> Iterator[dict[str, object]]:
     value = _parse_text(value)
     if depth <= 0:
         return
@@ -84,7 +83,7 @@ def _iterate_objects(value: object, depth: int) -> Iterator[dict[str, Any]]:
             yield from _iterate_objects(element, depth - 1)
 
 
-def _parse_text(value: object) -> Any:
+def _parse_text(value: object) -> object:
     """Return the object or list that a text holds, perhaps behind some words, or the value."""
     if not isinstance(value, str) or not value.rstrip().endswith(("}", "]")):
         return value

@@ -49,7 +49,7 @@ def normalize(protocol: str, request: Request) -> Request:
     return _load_provider(protocol).normalize(request)
 
 
-def translate_params(protocol: str, params: Mapping[str, object]) -> dict[str, Any]:
+def translate_params(protocol: str, params: Mapping[str, object]) -> dict[str, object]:
     """Return parameters of OpenAI's chat completions in a protocol's words. Raises InvalidParam."""
     return _load_provider(protocol).translate_params(params)
 

@@ -85,7 +85,7 @@ def _merge_object(
     return required
 
 
-def _join_properties(first: object, second: object) -> Any:
+def _join_properties(first: object, second: object) -> object:
     """Return a property that two options describe."""
     if first is None or first == second:
         return second
@@ -177,7 +177,7 @@ def _resolve(part: Mapping[str, object], root: Mapping[str, object]) -> Mapping[
     return {}
 
 
-def _find_definition(reference: str, root: Mapping[str, object]) -> Mapping[str, Any]:
+def _find_definition(reference: str, root: Mapping[str, object]) -> Mapping[str, object]:
     steps = [step.replace("~1", "/").replace("~0", "~") for step in reference.split("/")[1:]]
     found: Any = root if reference.startswith("#") else None
     for step in steps:
@@ -185,7 +185,7 @@ def _find_definition(reference: str, root: Mapping[str, object]) -> Mapping[str,
     return found if isinstance(found, Mapping) and steps else {}
 
 
-def _list(value: object) -> list[Any]:
+def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 

@@ -110,5 +110,5 @@ def _describe_end(end: StreamEnd, texts: list[str]) -> dict[str, Any]:
     return attributes
 
 
-def _format_message(role: str, text: str) -> dict[str, Any]:
+def _format_message(role: str, text: str) -> dict[str, object]:
     return {"role": role, "parts": [{"type": "text", "content": text}]}

@@ -67,7 +67,7 @@ def report_readiness(request: HttpRequest) -> JsonResponse:
     return JsonResponse(report, status=503 if missing_names else 200)
 
 
-def _describe_work() -> dict[str, Any]:
+def _describe_work() -> dict[str, object]:
     try:
         load = get_compactor().measure_load()
     except DatabaseError:

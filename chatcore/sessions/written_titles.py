@@ -2,12 +2,11 @@
 
 import hashlib
 from collections.abc import Collection
-from typing import Any
 
 from chatcore.models import Session
 
 
-def build_title_source(title: str, seqs: Collection[int]) -> dict[str, Any]:
+def build_title_source(title: str, seqs: Collection[int]) -> dict[str, object]:
     """Return what is stored of a title that a model made of the messages with these seqs."""
     return {"digest": _digest(title), "seqs": sorted(seqs)}
 

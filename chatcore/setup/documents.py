@@ -45,7 +45,7 @@ def apply_setup_file() -> list[str]:
         raise SetupRefused("", f"CHATCORE_SETUP_FILE, {path}: {error}") from None
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, object]:
     """Return what a TOML file says. Raises SetupRefused."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -78,7 +78,7 @@ def apply_document(document: Mapping[str, object], author: Author) -> list[str]:
     return changes
 
 
-def describe_installation(section_names: list[str]) -> dict[str, Any]:
+def describe_installation(section_names: list[str]) -> dict[str, object]:
     """Return what is in use, in the form that `apply_document` takes."""
     document: dict[str, object] = {}
     for name in section_names:

@@ -15,7 +15,7 @@ from chatcore.tools.base import ToolError
 _Validator = extend(Draft202012Validator, type_checker=Draft4Validator.TYPE_CHECKER)
 
 
-def parse_arguments(text: str, schema: dict[str, Any]) -> dict[str, Any]:
+def parse_arguments(text: str, schema: dict[str, Any]) -> dict[str, object]:
     """Return the JSON object in `text`, with the schema's defaults for missing arguments.
 
     Raises ToolError with a sentence for the model: it names the argument and what to send instead.

@@ -66,7 +66,7 @@ def _evaluate(node: ast.expr) -> Number:
     )
 
 
-def _apply_operator(op: ast.operator, left: Number, right: Number) -> Any:
+def _apply_operator(op: ast.operator, left: Number, right: Number) -> object:
     if isinstance(op, ast.Pow):
         return _compute_power(left, right)
     if isinstance(op, ast.Mult):
@@ -78,7 +78,7 @@ def _apply_operator(op: ast.operator, left: Number, right: Number) -> Any:
     return _BINARY_OPERATORS[type(op)](left, right)
 
 
-def _compute_power(base: Number, exponent: Number) -> Any:
+def _compute_power(base: Number, exponent: Number) -> object:
     if isinstance(base, int) and isinstance(exponent, int) and abs(base) > 1:
         # The check comes first: computing 9 ** 9 ** 9 would take all memory.
         result_bits = exponent * base.bit_length()

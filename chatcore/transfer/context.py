@@ -12,7 +12,7 @@ from chatcore.models import ContextEdit, ContextRevision, Message, Session
 from chatcore.transfer.reader import InvalidImport, is_number, read_column_values, read_section
 
 
-def export_context(session: Session) -> dict[str, Any]:
+def export_context(session: Session) -> dict[str, object]:
     """Return the session's summary, boundary and message edits as JSON values."""
     edits = session.context_edits.filter(until_version=None).order_by("message__seq")
     revision = session.revisions.filter(version=session.context_version).first()
@@ -83,7 +83,7 @@ def _is_position(seq: object, last_seq: int) -> bool:
 
 def _parse_summary_parts(
     context_data: Mapping[str, object], boundary: int | None, seqs: Collection[int], last_seq: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return kept messages, background and placement. Raises InvalidImport."""
     background = context_data.get("background", "")
     if not isinstance(background, str):
@@ -102,7 +102,7 @@ def _parse_summary_parts(
     }
 
 
-def _parse_placement(data: Mapping[str, Any], last_seq: int) -> dict[str, Any]:
+def _parse_placement(data: Mapping[str, Any], last_seq: int) -> dict[str, object]:
     positions = {
         name: data[name] for name in ("after_seq", "summarized_up_to") if data.get(name) is not None
     }

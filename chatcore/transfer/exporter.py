@@ -69,7 +69,7 @@ def export_session(session: Session) -> dict[str, Any]:
     }
 
 
-def export_as(session: Session, format: formats.Format) -> dict[str, Any]:
+def export_as(session: Session, format: formats.Format) -> dict[str, object]:
     """Return the session in a format.
 
     `chatcore` is what `export_session` returns; the others contain the current messages as the API
@@ -87,7 +87,7 @@ def export_as(session: Session, format: formats.Format) -> dict[str, Any]:
     return formats.to_anthropic(messages)
 
 
-def _export_message(message: Message) -> dict[str, Any]:
+def _export_message(message: Message) -> dict[str, object]:
     values = {name: getattr(message, name) for name in (*CHAT_COLUMNS, *RECORD_FIELDS)}
     return values | {"created_at": message.created_at.isoformat()}
 

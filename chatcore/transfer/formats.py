@@ -15,7 +15,7 @@ FORMATS: tuple[Format, ...] = ("chatcore", "openai", "anthropic")
 _OPENAI_ROLES = {"developer": "system", "function": "tool"}
 
 
-def to_chatcore(messages: object, format: Format) -> Any:
+def to_chatcore(messages: object, format: Format) -> object:
     """Return the list in our own format, which `importer.import_messages` takes.
 
     Raises InvalidImport, which names the place.
@@ -30,12 +30,12 @@ def to_chatcore(messages: object, format: Format) -> Any:
     return converted_messages
 
 
-def to_openai(messages: Iterable[Mapping[str, object]]) -> list[dict[str, Any]]:
+def to_openai(messages: Iterable[Mapping[str, object]]) -> list[dict[str, object]]:
     """Return the messages as OpenAI's Chat Completions API takes them."""
     return [_to_openai_message(message) for message in messages]
 
 
-def to_anthropic(messages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def to_anthropic(messages: Iterable[Mapping[str, Any]]) -> dict[str, object]:
     """Return `system` and `messages` of a request to Anthropic's Messages API.
 
     Tool results become blocks of a user's message. Neighbouring messages of one role are joined,
@@ -56,7 +56,7 @@ def to_anthropic(messages: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {"system": "\n\n".join(system), "messages": api_messages}
 
 
-def _to_openai_message(message: Mapping[str, Any]) -> dict[str, Any]:
+def _to_openai_message(message: Mapping[str, Any]) -> dict[str, object]:
     api_message: dict[str, object] = {"role": message["role"], "content": message["content"]}
     if message.get("tool_calls"):
         api_message["tool_calls"] = [
@@ -73,7 +73,7 @@ def _to_openai_message(message: Mapping[str, Any]) -> dict[str, Any]:
     return api_message
 
 
-def _to_anthropic_blocks(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _to_anthropic_blocks(message: Mapping[str, Any]) -> Iterator[dict[str, object]]:
     if message["role"] == "tool":
         yield {
             "type": "tool_result",
@@ -93,7 +93,7 @@ def _to_anthropic_blocks(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]
         }
 
 
-def _parse_arguments(arguments: str) -> dict[str, Any]:
+def _parse_arguments(arguments: str) -> dict[str, object]:
     try:
         value = json.loads(arguments or "{}")
     except ValueError:
@@ -103,7 +103,7 @@ def _parse_arguments(arguments: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"unreadable_arguments": arguments}
 
 
-def _from_openai(item: Mapping[str, object], path: str) -> Iterator[dict[str, Any]]:
+def _from_openai(item: Mapping[str, object], path: str) -> Iterator[dict[str, object]]:
     role = _OPENAI_ROLES.get(str(item.get("role")), item.get("role"))
     message: dict[str, object] = {"role": role, "content": _join_text(item.get("content"), path)}
     calls = item.get("tool_calls")
@@ -119,7 +119,7 @@ def _from_openai(item: Mapping[str, object], path: str) -> Iterator[dict[str, An
     yield message
 
 
-def _from_openai_call(call: Any, path: str) -> dict[str, Any]:
+def _from_openai_call(call: Any, path: str) -> dict[str, object]:
     function = _require_object(_require_object(call, path).get("function"), f"{path}.function")
     return {
         "id": call.get("id"),
@@ -128,7 +128,7 @@ def _from_openai_call(call: Any, path: str) -> dict[str, Any]:
     }
 
 
-def _from_anthropic(item: Mapping[str, object], path: str) -> Iterator[dict[str, Any]]:
+def _from_anthropic(item: Mapping[str, object], path: str) -> Iterator[dict[str, object]]:
     """Yield a message for each tool result, then one for the texts and tool calls."""
     content = item.get("content")
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -164,7 +164,7 @@ def _from_anthropic(item: Mapping[str, object], path: str) -> Iterator[dict[str,
         }
 
 
-def _from_anthropic_call(block: Mapping[str, object]) -> dict[str, Any]:
+def _from_anthropic_call(block: Mapping[str, object]) -> dict[str, object]:
     return {
         "id": block.get("id"),
         "name": block.get("name"),
@@ -189,7 +189,7 @@ def _join_text(content: object, path: str) -> str:
     return "\n\n".join(texts)
 
 
-def _require_object(value: object, path: str) -> Mapping[str, Any]:
+def _require_object(value: object, path: str) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
         raise InvalidImport(path, "It must be an object.")
     return value

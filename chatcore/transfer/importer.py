@@ -272,7 +272,7 @@ def find_model(owner: Any, name: object) -> AiModel | None:
     return model or models.find_default()
 
 
-def _strip_links(item: object) -> Any:
+def _strip_links(item: object) -> object:
     if not isinstance(item, Mapping):
         return item
     return {

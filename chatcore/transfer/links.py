@@ -16,7 +16,7 @@ _BRANCH_AFTER_RULE = "It must be the number of an earlier message, or 0."
 MAX_SEQ = 10**9  # the column holds twice as many, so an imported conversation can continue
 
 
-def export_links(message: Message) -> dict[str, Any]:
+def export_links(message: Message) -> dict[str, object]:
     """Return the links of a message as JSON values; missing ones are left out."""
     links: dict[str, object] = {}
     if message.branch:
@@ -115,7 +115,7 @@ def _find_replaced_message(
     return message
 
 
-def _export_attachment(attachment: Attachment) -> dict[str, Any]:
+def _export_attachment(attachment: Attachment) -> dict[str, object]:
     values: dict[str, object] = {"name": attachment.name, "media_type": attachment.media_type}
     if attachment.kind != Attachment.Kind.FILE:
         values["kind"] = attachment.kind

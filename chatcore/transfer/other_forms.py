@@ -5,7 +5,7 @@ import html
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from chatcore.files import output_store
@@ -30,7 +30,7 @@ class _Node:
     files: list[Attachment] = field(default_factory=list)
 
 
-def export_in_form(session: Session, form: OtherForm) -> Any:
+def export_in_form(session: Session, form: OtherForm) -> object:
     """Return the session as JSON values that the other program imports."""
     nodes = _build_tree(session)
     if form == "librechat":
@@ -60,7 +60,7 @@ def _build_tree(session: Session) -> list[_Node]:
     return nodes
 
 
-def _write_librechat(session: Session, nodes: list[_Node]) -> dict[str, Any]:
+def _write_librechat(session: Session, nodes: list[_Node]) -> dict[str, object]:
     return {
         "conversationId": str(session.pk),
         "endpoint": "openAI",
@@ -77,7 +77,7 @@ def _write_librechat(session: Session, nodes: list[_Node]) -> dict[str, Any]:
     }
 
 
-def _write_librechat_message(session: Session, node: _Node) -> dict[str, Any]:
+def _write_librechat_message(session: Session, node: _Node) -> dict[str, object]:
     row = node.message
     is_question = row.role == Message.Role.USER
     time = row.created_at.isoformat()
@@ -105,7 +105,7 @@ def _write_librechat_message(session: Session, node: _Node) -> dict[str, Any]:
     return values
 
 
-def _list_librechat_parts(node: _Node) -> Iterator[dict[str, Any]]:
+def _list_librechat_parts(node: _Node) -> Iterator[dict[str, object]]:
     row = node.message
     if row.reasoning:
         yield {"type": "think", "think": row.reasoning}
@@ -126,7 +126,7 @@ def _list_librechat_parts(node: _Node) -> Iterator[dict[str, Any]]:
         }
 
 
-def _write_openwebui(session: Session, nodes: list[_Node]) -> dict[str, Any]:
+def _write_openwebui(session: Session, nodes: list[_Node]) -> dict[str, object]:
     current = [node for node in nodes if node.message.branch is None]
     messages = {node.id: _write_openwebui_message(node) for node in nodes}
     model = session.model.name if session.model else ""
@@ -156,7 +156,7 @@ def _write_openwebui(session: Session, nodes: list[_Node]) -> dict[str, Any]:
     }
 
 
-def _write_openwebui_message(node: _Node) -> dict[str, Any]:
+def _write_openwebui_message(node: _Node) -> dict[str, object]:
     row = node.message
     values: dict[str, object] = {
         "id": node.id,
@@ -197,7 +197,7 @@ def _list_openwebui_details(node: _Node) -> Iterator[str]:
         )
 
 
-def _write_openwebui_file(file: Attachment) -> dict[str, Any]:
+def _write_openwebui_file(file: Attachment) -> dict[str, object]:
     if file.media_type.startswith("image/"):
         try:
             data = base64.b64encode(output_store.read_bytes(file)).decode()

@@ -75,13 +75,13 @@ def _list_files(user: AbstractBaseUser) -> Iterator[tuple[str, Callable[[], Any]
         yield name, partial(_load_rows, model, field_name, user)
 
 
-def _load_session(user: AbstractBaseUser, pk: UUID) -> dict[str, Any] | None:
+def _load_session(user: AbstractBaseUser, pk: UUID) -> dict[str, object] | None:
     sessions = Session.objects.filter(owner=user.pk).select_related("model__provider")
     session = sessions.filter(pk=pk).first()
     return exporter.export_session(session) if session else None
 
 
-def _load_project(user: AbstractBaseUser, pk: UUID) -> dict[str, Any] | None:
+def _load_project(user: AbstractBaseUser, pk: UUID) -> dict[str, object] | None:
     project = Project.objects.filter(owner=user.pk, pk=pk).first()
     return export_project(project) if project else None
 
@@ -105,7 +105,7 @@ class _Buffer(io.RawIOBase):
         return content
 
 
-def _load_rows(model: type[Model], field_name: str, user: AbstractBaseUser) -> list[Any]:
+def _load_rows(model: type[Model], field_name: str, user: AbstractBaseUser) -> list[object]:
     names = [
         field.attname
         for field in model._meta.concrete_fields

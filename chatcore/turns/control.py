@@ -376,7 +376,7 @@ def _launch(turn: Turn) -> None:
     turn_runner.launch(turn.pk, functools.partial(generate_answer, turn=own_turn))
 
 
-def _get_client_tools(message: Message) -> list[dict[str, Any]]:
+def _get_client_tools(message: Message) -> list[dict[str, object]]:
     """Return the client's tools that were offered in the turn of this message."""
     return message.turn.tools if message.turn else []
 

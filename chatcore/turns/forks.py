@@ -233,7 +233,7 @@ def _install_copied_revision(
     )
 
 
-def _clamp_placement(placement: dict[str, Any], last_seq: int) -> dict[str, Any]:
+def _clamp_placement(placement: dict[str, Any], last_seq: int) -> dict[str, object]:
     """Place the summary behind the last copy if its place is behind a message without a copy."""
     after_seq = placement.get("after_seq")
     if after_seq and after_seq > last_seq:

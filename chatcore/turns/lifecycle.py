@@ -4,7 +4,6 @@ import contextlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -66,7 +65,7 @@ def build_end_event(
 
 def build_problem(
     kind: str, detail: str, *, status: int = 502, retry_after: float | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the reason of a failure in the form in which it is stored with the turn.
 
     `status` is the HTTP status of the answer, and `retry_after` a number of seconds.
@@ -74,7 +73,7 @@ def build_problem(
     return {"type": kind, "detail": detail, "status": status, "retry_after": retry_after}
 
 
-def build_unexpected_problem(error: Exception) -> dict[str, Any]:
+def build_unexpected_problem(error: Exception) -> dict[str, object]:
     """Return the reason of a failure that is nobody's answer: an outage by its name, or ours."""
     outage = find_outage(error)
     if outage:
@@ -87,7 +86,7 @@ def build_unexpected_problem(error: Exception) -> dict[str, Any]:
     )
 
 
-def build_stopped_problem() -> dict[str, Any]:
+def build_stopped_problem() -> dict[str, object]:
     """Return the reason of a turn whose process stopped or died."""
     return build_problem(
         "interrupted", "The server stopped while answering; what was said is kept."

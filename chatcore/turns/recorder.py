@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.db import connection, transaction
 
@@ -325,7 +324,7 @@ class AnswerRecorder:
             return None
         return message
 
-    def _describe_new_message(self) -> dict[str, Any]:
+    def _describe_new_message(self) -> dict[str, object]:
         return {
             "role": Message.Role.ASSISTANT,
             "status": Message.Status.STREAMING,

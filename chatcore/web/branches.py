@@ -80,7 +80,7 @@ def build_tree(session: Session) -> tuple[list[list[Stretch]], list[Stretch]]:
     return [divide(branch) for branch in starts.get(0, [])], divide(None)
 
 
-def _load_forks(session: Session, seqs: list[int]) -> dict[int, list[Any]]:
+def _load_forks(session: Session, seqs: list[int]) -> dict[int, list[object]]:
     """Return the owner's forks by the message that they leave, or the one before if it is gone."""
     seqs = sorted(seqs)
     forks: dict[int, list[object]] = defaultdict(list)

@@ -1,6 +1,5 @@
 """The pages of a chat, and the parts of them that htmx loads. A user sees only own chats."""
 
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -144,7 +143,7 @@ def show_chat_list(request: HttpRequest) -> HttpResponse:
     return render(request, "chatcore/_chat_list.html", {"chats": page})
 
 
-def _build_model_context(request: HttpRequest) -> dict[str, Any]:
+def _build_model_context(request: HttpRequest) -> dict[str, object]:
     """Return the models that the user may choose from, and how to find out why there are none."""
     models = select_models(request.user.pk).list_usable()
     return {"models": models, "are_models_barred": has_usable_models}

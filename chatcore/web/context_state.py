@@ -1,7 +1,6 @@
 """What the page of a chat knows of its context: it comes with the page, and again after changes."""
 
 import json
-from typing import Any
 
 from chatcore.context import live_messages
 from chatcore.context.history import build_history, load_history
@@ -9,7 +8,7 @@ from chatcore.context.live_messages import LiveMessage
 from chatcore.models import Session
 
 
-def describe_context(session: Session) -> dict[str, Any]:
+def describe_context(session: Session) -> dict[str, object]:
     """Return what _context_state.html needs: the session, its history, shortened messages."""
     # Of a context that never changed nothing is stored, so nothing is asked for.
     history = load_history(session.pk) if session.context_version else build_history([])
@@ -32,7 +31,7 @@ def describe_context(session: Session) -> dict[str, Any]:
     return {"context_state": json.dumps(state), "forms": _list_shortened_forms(session)}
 
 
-def _list_shortened_forms(session: Session) -> list[dict[str, Any]]:
+def _list_shortened_forms(session: Session) -> list[dict[str, object]]:
     if not session.context_version:
         return []
     kinds = dict(session.context_edits.filter(until_version=None).values_list("message_id", "kind"))

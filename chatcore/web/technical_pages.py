@@ -22,7 +22,7 @@ class SecretsFilter(SafeExceptionReporterFilter):
 
     hidden_settings = SENSITIVE_NAMES
 
-    def cleanse_setting(self, key: Any, value: Any) -> Any:
+    def cleanse_setting(self, key: Any, value: Any) -> object:
         """Return the value, or stars in place of what nobody may see of it."""
         if key in ADDRESSES_OF_PAGES:
             return value
@@ -37,7 +37,7 @@ class SecretsFilter(SafeExceptionReporterFilter):
         variables = super().get_traceback_frame_variables(request, tb_frame)
         return {name: self.cleanse_variable(name, value) for name, value in variables}.items()
 
-    def cleanse_variable(self, name: str, value: object) -> Any:
+    def cleanse_variable(self, name: str, value: object) -> object:
         """Return a variable's value, or stars if its name or its text may have a secret."""
         if self.hidden_settings.search(name):
             return self.cleansed_substitute

@@ -2,7 +2,6 @@
 
 import json
 from itertools import groupby
-from typing import Any
 from uuid import UUID
 
 from django.contrib.admin import ModelAdmin
@@ -43,7 +42,7 @@ def render_calls(run: CompactionRun) -> SafeString | str:
     return format_html('<ul class="run-tree">{}</ul><span class="run-quiet">{}</span>', body, more)
 
 
-def show_call(page: ModelAdmin, request: HttpRequest, run_id: UUID, number: int) -> Any:
+def show_call(page: ModelAdmin, request: HttpRequest, run_id: UUID, number: int) -> object:
     """Show a call with its request and answer, to those who may see contents."""
     may_see = getattr(page, "may_see_contents", lambda _: True)(request)
     if not (page.has_view_permission(request) and may_see):

@@ -160,7 +160,7 @@ class CompactionPolicyAdmin(SetupFileAdmin):
         return self.has_change_permission(request, policy)
 
 
-def _name_knobs(overrides: object) -> dict[str, Any]:
+def _name_knobs(overrides: object) -> dict[str, object]:
     """Return the values of a policy by the full names of their knobs."""
     values: dict[str, object] = {}
     for group, knobs in (overrides if isinstance(overrides, dict) else {}).items():

@@ -41,7 +41,7 @@ def list_field_names(group: KnobGroup) -> list[str]:
 
 def read_overrides(
     values: Mapping[str, object], base: str
-) -> tuple[dict[str, Any], dict[str, str]]:
+) -> tuple[dict[str, object], dict[str, str]]:
     """Return the knobs that were filled in, as a policy has them, and what is wrong by field.
 
     An empty field leaves a knob to the base.
@@ -106,7 +106,7 @@ class PolicyForm(forms.ModelForm):
         if STAGES_FIELD in overrides:
             self.initial[STAGES_FIELD] = ", ".join(map(str, overrides[STAGES_FIELD]))
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         """Refuse what the engine would refuse, beside the knob that it is about."""
         form_data = super().clean() or self.cleaned_data
         overrides, errors = read_overrides(form_data, form_data.get("base", ""))
@@ -141,7 +141,7 @@ def _list_choices(rule: Rule) -> list[str]:
     return []
 
 
-def _read_value(text: str, rule: Rule) -> tuple[Any, str | None]:
+def _read_value(text: str, rule: Rule) -> tuple[object, str | None]:
     """Return the value that a text means to a knob: JSON, the text itself, or a list of names."""
     candidates: list[object] = [text, [part.strip() for part in text.split(",")]]
     with suppress(ValueError, RecursionError):

@@ -300,7 +300,7 @@ class CancelRunView(SessionScopedView):
         return Response(self.get_serializer(run).data)
 
 
-def _choose_base(session_id: UUID) -> dict[str, Any]:
+def _choose_base(session_id: UUID) -> dict[str, object]:
     """Return the options of a run that replaces the summary in force. Raises the 409 problem."""
     try:
         version, last_seq = replacement.find_base(session_id)

@@ -198,7 +198,7 @@ def _load_nonempty_context(
     return context
 
 
-def _build_overrides(policy: Policy, config: CompactionConfig) -> dict[str, Any]:
+def _build_overrides(policy: Policy, config: CompactionConfig) -> dict[str, object]:
     """Return the changes to a policy in the form that policies are stored in."""
     overrides: dict[str, Any] = {}
     switches: dict[str, bool] = {}

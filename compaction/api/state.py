@@ -172,7 +172,7 @@ def _add_memory_entry(structured_state: StructuredState, text: str) -> Structure
     return replace(structured_state, memory=(*structured_state.memory, text))
 
 
-def _build_state_payload(structured_state: StructuredState) -> dict[str, Any]:
+def _build_state_payload(structured_state: StructuredState) -> dict[str, object]:
     return {
         "state": {name: list(structured_state.sections[name]) for name in SECTIONS},
         "memory": list(structured_state.memory),

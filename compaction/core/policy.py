@@ -119,7 +119,7 @@ def _override_group(base: KnobGroup, overrides: object) -> KnobGroup:
     return dataclasses.replace(base, **changes)  # type: ignore[type-var]  # a group is a dataclass
 
 
-def _require_known_names(overrides: Any, base: Any, *, prefix: str) -> Mapping[str, Any]:
+def _require_known_names(overrides: Any, base: Any, *, prefix: str) -> Mapping[str, object]:
     if not isinstance(overrides, Mapping):
         raise PolicyError(
             prefix.rstrip(".") or "policy", f"must be an object of knobs, not {overrides!r}"
@@ -131,11 +131,11 @@ def _require_known_names(overrides: Any, base: Any, *, prefix: str) -> Mapping[s
     return overrides
 
 
-def _freeze_value(value: object) -> Any:
+def _freeze_value(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _unfreeze_value(value: object) -> Any:
+def _unfreeze_value(value: object) -> object:
     if isinstance(value, dict):
         return {name: _unfreeze_value(item) for name, item in value.items()}
     return list(value) if isinstance(value, tuple) else value

@@ -204,7 +204,7 @@ def _show_chats(request: HttpRequest, problem: str = "") -> HttpResponse:
     return render(request, "memory/_chats.html", context)
 
 
-def _describe_chat(chat: Session) -> dict[str, Any]:
+def _describe_chat(chat: Session) -> dict[str, object]:
     lines = store.select_distinct_lines(chat.pk).filter(status=LedgerLine.Status.CURRENT)
     newest = list(lines.order_by("-id")[: LINES_A_CHAT + 1])
     return {

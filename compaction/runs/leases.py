@@ -128,7 +128,7 @@ def _select_due_runs() -> QuerySet[CompactionRun]:
     return CompactionRun.objects.filter(is_due, status=CompactionRun.Status.QUEUED)
 
 
-def _list_executing_kinds(*, without: UUID | None = None) -> list[tuple[Any, str, str]]:
+def _list_executing_kinds(*, without: UUID | None = None) -> list[tuple[object, str, str]]:
     """Return owner, policy and provider of each run that is executed, on all machines."""
     runs = CompactionRun.objects.filter(status=CompactionRun.Status.RUNNING, lease_until__gt=Now())
     if without is not None:

@@ -176,7 +176,7 @@ def _explain_applied(outcome: Outcome) -> str:
     return outcome.summary_error or outcome.reason
 
 
-def build_placement(policy: Policy, transcript: Transcript, outcome: Outcome) -> dict[str, Any]:
+def build_placement(policy: Policy, transcript: Transcript, outcome: Outcome) -> dict[str, object]:
     """Return where the summary is shown and which texts surround it, without empty values.
 
     The nudge accompanies a summary; the failure nudge says that none was written.
@@ -194,7 +194,7 @@ def build_placement(policy: Policy, transcript: Transcript, outcome: Outcome) ->
     return {name: value for name, value in placement_fields.items() if value}
 
 
-def build_run_record(outcome: Outcome) -> dict[str, Any]:
+def build_run_record(outcome: Outcome) -> dict[str, object]:
     """Return the fields of a CompactionRun that record an outcome."""
     return {
         "stages_used": list(outcome.stages_used),
@@ -209,7 +209,7 @@ def build_run_record(outcome: Outcome) -> dict[str, Any]:
 
 def _serialize_records(
     records: Sequence[TranscriptEdit] | Sequence[MessageOutcome],
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     # Not `asdict`, which copies every value: there may be thousands of edits.
     names = [field.name for field in dataclasses.fields(records[0])] if records else []
     return [{name: getattr(record, name) for name in names} for record in records]
@@ -379,7 +379,7 @@ def _store_session_state(run: CompactionRun, fields: Mapping[str, object]) -> No
     )
 
 
-def _extend_wait(session_state: SessionState) -> dict[str, Any]:
+def _extend_wait(session_state: SessionState) -> dict[str, object]:
     """Return the fields that make the next automatic run wait, twice as long after each failure."""
     wait_seconds = min(
         LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2 ** min(session_state.failures, 10)

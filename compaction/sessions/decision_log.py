@@ -1,7 +1,7 @@
 """Log each decision about a session's context: why, by which numbers, and what is done."""
 
 import logging
-from typing import Any, Literal
+from typing import Literal
 
 import structlog
 
@@ -64,7 +64,7 @@ def _is_routine(context: SessionContext, trigger: str, action: Action) -> bool:
     return is_unchanged and not context.policy.flow.log_requests
 
 
-def _compare_with_budget(context: SessionContext, tokens: int) -> dict[str, Any]:
+def _compare_with_budget(context: SessionContext, tokens: int) -> dict[str, object]:
     """Return the numbers of the budget; shares are percentages of a request's largest size."""
     budget = context.budget
     if budget is None:

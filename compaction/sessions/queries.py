@@ -66,6 +66,6 @@ def load_records(session_id: UUID, model: str) -> Records:
     )
 
 
-def load_ratio_row(model: str) -> dict[str, Any] | None:
+def load_ratio_row(model: str) -> dict[str, object] | None:
     """Return ratio, window, registered and samples of a model's ModelRatio, if it has one."""
     return ModelRatio.objects.filter(model=model).values(*RATIO_NAMES).first()

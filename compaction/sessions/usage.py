@@ -48,7 +48,7 @@ def describe_usage(context: SessionContext) -> dict[str, Any]:
     }
 
 
-def _compare_with_window(budget: Budget | None, tokens: int) -> dict[str, Any]:
+def _compare_with_window(budget: Budget | None, tokens: int) -> dict[str, object]:
     if budget is None:
         return {
             "should_compact": False,

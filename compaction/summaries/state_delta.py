@@ -7,7 +7,6 @@ summary is never lost because of it.
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from compaction.core.state import (
     ENTRY_CHARS,
@@ -66,7 +65,7 @@ def parse_delta(block: str, structured_state: StructuredState) -> StateDelta:
     return StateDelta(sections=changes, memory=memory)
 
 
-def _parse_json(block: str) -> Any:
+def _parse_json(block: str) -> object:
     """Return the first JSON value of a text, trailing commas allowed; None if there is none."""
     for candidate in (block, _TRAILING_COMMA.sub(r"\1", block)):
         try:
@@ -109,7 +108,7 @@ def _parse_updates(value: object, items: tuple[str, ...]) -> Iterator[tuple[str,
             yield _resolve_item(old, items), sentence
 
 
-def _parse_update(value: object) -> tuple[Any, Any]:
+def _parse_update(value: object) -> tuple[object, object]:
     """Return the old and the new item of `{"item": 1, "text": …}` or `{"from": …, "to": …}`.
 
     A new sentence alone has no old item.
@@ -143,11 +142,11 @@ def _iterate_sentences(value: object, max_chars: int) -> Iterator[str]:
             yield sentence[:max_chars]
 
 
-def _find_first(value: Mapping[str, object], names: Iterable[str], default: object) -> Any:
+def _find_first(value: Mapping[str, object], names: Iterable[str], default: object) -> object:
     return next((value[name] for name in names if name in value), default)
 
 
-def _wrap_list(value: object) -> Iterable[Any]:
+def _wrap_list(value: object) -> Iterable[object]:
     if value is None:
         return ()
     return value[:MAX_ITEMS] if isinstance(value, list) else (value,)

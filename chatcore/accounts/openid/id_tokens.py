@@ -20,7 +20,7 @@ def build_nonce(code_verifier: str) -> str:
 
 def verify_id_token(
     id_token: str, *, key_set: Any, issuer: str, client_id: str, nonce: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the claims of a token that one of the provider's keys has signed for this sign-on.
 
     Raises OAuth2Error.
@@ -43,7 +43,7 @@ def verify_id_token(
 
 def _verify_with_any(
     id_token: str, keys: list[jwt.PyJWK], *, issuer: str, client_id: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the claims by the first key that has signed them; a token may not say which it is."""
     for key in keys:
         try:

@@ -37,7 +37,7 @@ class CheckedAdapter(OpenIDConnectOAuth2Adapter):
             request, app, client, pkce_code_verifier=pkce_code_verifier
         )
 
-    def complete_login(self, request: HttpRequest, app: Any, token: Any, **kwargs: Any) -> Any:
+    def complete_login(self, request: HttpRequest, app: Any, token: Any, **kwargs: Any) -> object:
         """Return the sign-on of the person whom id token and userinfo name. Raises OAuth2Error."""
         claims = self._verify(app, kwargs["response"].get("id_token") or "")
         data = {"id_token": claims}
@@ -50,7 +50,7 @@ class CheckedAdapter(OpenIDConnectOAuth2Adapter):
             raise OAuth2Error("The userinfo is about somebody else than the id_token")
         return self.get_provider().sociallogin_from_response(request, data)
 
-    def _verify(self, app: Any, id_token: str) -> dict[str, Any]:
+    def _verify(self, app: Any, id_token: str) -> dict[str, object]:
         return verify_id_token(
             id_token,
             key_set=self._get(self.openid_config["jwks_uri"]),

@@ -69,7 +69,7 @@ class McpServerSerializer(StrictSerializer, serializers.ModelSerializer[McpServe
         """Return the names of the headers that are stored."""
         return server.header_names if self._may_look_into(server) else []
 
-    def to_representation(self, server: McpServer) -> dict[str, Any]:
+    def to_representation(self, server: McpServer) -> dict[str, object]:
         """Return what the user may know of the server."""
         server.offered_tools = catalog.list_tools_of(server)  # type: ignore[attr-defined]
         server.is_shared = server.owner_id is None  # type: ignore[attr-defined]
@@ -90,7 +90,7 @@ class McpServerSerializer(StrictSerializer, serializers.ModelSerializer[McpServe
         except ValueError as error:
             raise serializers.ValidationError(str(error)) from None
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+    def validate(self, attrs: dict[str, Any]) -> dict[str, object]:
         """Refuse a name twice, and a server that changes its owner."""
         if self.instance is not None and "is_shared" in attrs:
             raise serializers.ValidationError({"is_shared": "Only set when the server is added."})

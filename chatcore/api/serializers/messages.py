@@ -125,7 +125,7 @@ class ImportedSerializer(serializers.Serializer[Any]):
     message_count = serializers.IntegerField()
 
 
-def build_message_context(session: Session) -> dict[str, Any]:
+def build_message_context(session: Session) -> dict[str, object]:
     """Build the context that MessageSerializer needs: the session's boundary and its versions."""
     return {
         "boundary": session.compact_boundary_seq,

@@ -112,7 +112,7 @@ class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
         )
         read_only_fields = READ_ONLY_FIELDS
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+    def validate(self, attrs: dict[str, Any]) -> dict[str, object]:
         """Refuse what does not fit the session's model and policy: its threshold, its params."""
 
         def get_new_value(name: str) -> Any:

@@ -31,14 +31,14 @@ API_KEY_NAME = "HTTP_X_API_KEY"
 class BearerTokenAuthentication(TokenAuthentication):
     """Authentication by the header `Authorization: Bearer TOKEN` (RFC 6750)."""
 
-    def authenticate(self, request: object) -> tuple[Any, Any] | None:
+    def authenticate(self, request: object) -> tuple[object, object] | None:
         """Return the user and the token's row; None without the header."""
         result: tuple[object, object] | None = super().authenticate(request)
         if result is not None:
             check_scope(request, result[1])
         return result
 
-    def authenticate_credentials(self, token: bytes) -> tuple[Any, Any]:
+    def authenticate_credentials(self, token: bytes) -> tuple[object, object]:
         """Return the user and the token's row. Raises AuthenticationFailed, which becomes 401."""
         # knox decodes the token as ASCII and would raise an error that becomes 500.
         if not token.isascii():
@@ -64,7 +64,7 @@ class CookieAuthentication(SessionAuthentication):
 class ApiKeyAuthentication(BearerTokenAuthentication):
     """Authentication by a bearer token, or by the header `x-api-key` of Anthropic's clients."""
 
-    def authenticate(self, request: Any) -> tuple[Any, Any] | None:
+    def authenticate(self, request: Any) -> tuple[object, object] | None:
         """Return the user and the token's row; None without either header."""
         api_key = request.META.get(API_KEY_NAME, "")
         if api_key and not request.META.get("HTTP_AUTHORIZATION"):

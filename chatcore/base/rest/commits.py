@@ -42,7 +42,7 @@ class CommitWatch:
         params: object,
         many: bool,
         context: dict[str, Any],
-    ) -> Any:
+    ) -> object:
         try:
             result = execute(sql, params, many, context)
         except Exception as error:

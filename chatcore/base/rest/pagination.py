@@ -173,7 +173,7 @@ def _parse_values(model: type[Model], names: list[str], texts: list[str]) -> lis
         raise InvalidFieldError("cursor", "This is not a cursor of this list.") from None
 
 
-def _parse_value(field: "Field[Any, Any]", text: str) -> Any:
+def _parse_value(field: "Field[Any, Any]", text: str) -> object:
     value = field.to_python(text)
     field.run_validators(value)
     if isinstance(value, datetime):

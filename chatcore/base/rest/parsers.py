@@ -41,7 +41,7 @@ def hold_large_body(person: object) -> Iterator[None]:
         yield
 
 
-def parse_large_json(raw_body: bytes, *, max_values: int) -> Any:
+def parse_large_json(raw_body: bytes, *, max_values: int) -> object:
     """Return the value of a body. Raises TooManyValues before anything is parsed."""
     require_few_values(raw_body, max_values)
     return json.loads(raw_body, cls=StrictDecoder)

@@ -114,7 +114,7 @@ def build_headers(error: exceptions.APIException) -> dict[str, str]:
     return headers
 
 
-def build_body(error: exceptions.APIException) -> dict[str, Any]:
+def build_body(error: exceptions.APIException) -> dict[str, object]:
     """Build the JSON body of a problem."""
     code = error.type if isinstance(error, Problem) else error.default_code
     body: dict[str, object] = {
@@ -146,7 +146,7 @@ def _to_api_exception(error: Exception, context: Mapping[str, object]) -> except
     return Problem(500, "internal_error", "Something went wrong on our side.")
 
 
-def _describe_field_errors(detail: object) -> dict[str, Any]:
+def _describe_field_errors(detail: object) -> dict[str, object]:
     """Return the members `detail` and `errors`. A single error is also told in `detail`."""
     errors = [_format_field_error(path, text) for path, text in _flatten_detail(detail)]
     errors = errors[:MAX_ERRORS]

@@ -75,7 +75,9 @@ class BearerScheme(OpenApiAuthenticationExtension):
         return {"type": "http", "scheme": "bearer"}
 
 
-def drop_slash_twins(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple[str, str, str, Any]]:
+def drop_slash_twins(
+    endpoints: list[tuple[str, str, str, Any]],
+) -> list[tuple[str, str, str, object]]:
     """Return the endpoints without those whose path ends in a slash.
 
     Every route also works with a slash at its end, which the document need not repeat.
@@ -83,7 +85,7 @@ def drop_slash_twins(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple[s
     return [endpoint for endpoint in endpoints if not endpoint[0].endswith("/")]
 
 
-def apply_body_rules(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+def apply_body_rules(result: dict[str, Any], **_: Any) -> dict[str, object]:
     """Return the document with the rules of bodies (`fields.body_rules`) in place."""
     for schema in result["components"]["schemas"].values():
         for name in [name for name in schema if name.startswith(BODY_RULE)]:

@@ -121,7 +121,7 @@ class UsageView(APIView):
         return Response(UsageSerializer(body, context={"titles": titles}).data)
 
 
-def _find_owner(request: Request) -> Any:
+def _find_owner(request: Request) -> object:
     """Return the key of the user whose usage is asked for; None: everyone's."""
     name = request.query_params.get("user")
     if name is None or name == request.user.get_username():

@@ -164,14 +164,14 @@ def read_states(budgets: Iterable[Budget]) -> list[BudgetState]:
     return [_build_state(budget, units, today) for budget in rows]
 
 
-def _find_scope(budget: Budget) -> tuple[str, Any]:
+def _find_scope(budget: Budget) -> tuple[str, object]:
     """Return the column of the sums that a budget is about, and its value; none for everyone."""
     if budget.user_id:
         return "owner", budget.user_id
     return ("owner__groups", budget.group_id) if budget.group_id else ("", None)
 
 
-def _group_keys(budgets: Iterable[Budget]) -> dict[tuple[str, str], list[Any]]:
+def _group_keys(budgets: Iterable[Budget]) -> dict[tuple[str, str], list[object]]:
     keys: dict[tuple[str, str], list[object]] = {}
     for budget in budgets:
         column, key = _find_scope(budget)

@@ -81,7 +81,7 @@ def move_estimate(call: Reservation, units: int) -> None:
         _add_to_sum(_list_keys(call), {"estimated_units": units})
 
 
-def _list_keys(call: Reservation) -> tuple[Any, ...]:
+def _list_keys(call: Reservation) -> tuple[object, ...]:
     return (call.owner_id, call.session_id, call.day, str(call.model), str(call.purpose))
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncGenerator, Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from asgiref.sync import async_to_sync
 from django.db import close_old_connections
@@ -48,7 +48,7 @@ class AnswerForm(Protocol):
         """
         ...
 
-    def format_answer(self, text: str, reasoning: str, final_part: StreamEnd) -> dict[str, Any]:
+    def format_answer(self, text: str, reasoning: str, final_part: StreamEnd) -> dict[str, object]:
         """Return the whole answer."""
         ...
 

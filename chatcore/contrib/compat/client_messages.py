@@ -31,7 +31,7 @@ class ClientMessage:
         """False for an empty message, which clients store for an answer that failed."""
         return bool(self.content or self.calls or self.files or self.role == "tool")
 
-    def to_import_record(self) -> dict[str, Any]:
+    def to_import_record(self) -> dict[str, object]:
         """Return the message in the form that `transfer.importer.import_messages` reads."""
         record: dict[str, object] = {"role": self.role, "content": self.content}
         if self.calls:

@@ -98,7 +98,7 @@ def parse_required_text(value: object, path: str) -> str:
     return value
 
 
-def require_object(value: object, path: str) -> Mapping[str, Any]:
+def require_object(value: object, path: str) -> Mapping[str, object]:
     """Return an object. Raises the 400 problem for anything else."""
     if not isinstance(value, Mapping):
         raise InvalidFieldError(path, "An object.")

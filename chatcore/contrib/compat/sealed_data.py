@@ -6,7 +6,6 @@ opaque. It names the model that wrote it, and goes to no other one.
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from models_registry import keys
 
@@ -19,7 +18,7 @@ def seal(provider_data: Mapping[str, object], *, reasoning: str = "") -> str:
     return keys.encrypt(json.dumps({"reasoning": reasoning, "provider_data": provider_data}))
 
 
-def unseal(text: object) -> dict[str, Any]:
+def unseal(text: object) -> dict[str, object]:
     """Return the data that `seal` was given; {} for anything that this server did not seal."""
     if not isinstance(text, str) or not text:
         return {}

@@ -227,12 +227,12 @@ def take_sample(member: Member) -> Sample:
     )
 
 
-def to_items(value: object) -> list[dict[str, Any]]:
+def to_items(value: object) -> list[dict[str, object]]:
     """Return the objects of a list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def parse_json(raw: bytes) -> Any:
+def parse_json(raw: bytes) -> object:
     """Return the value of JSON in any encoding. Raises ValueError, also for endless nesting."""
     try:
         text = raw.decode()
@@ -246,7 +246,7 @@ def parse_json(raw: bytes) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def _take_items(member: Member, path: Sequence[str]) -> list[dict[str, Any]]:
+def _take_items(member: Member, path: Sequence[str]) -> list[dict[str, object]]:
     items: list[dict[str, object]] = []
     try:
         with member.open() as stream:
@@ -262,7 +262,7 @@ def _take_items(member: Member, path: Sequence[str]) -> list[dict[str, Any]]:
     return items
 
 
-def _parse_or_none(raw: bytes) -> Any:
+def _parse_or_none(raw: bytes) -> object:
     try:
         return parse_json(raw)
     except ValueError:

@@ -8,7 +8,7 @@ def to_text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def to_list(value: object) -> list[Any]:
+def to_list(value: object) -> list[object]:
     """Return a list as it is, and an empty one for what is none."""
     return value if isinstance(value, list) else []
 

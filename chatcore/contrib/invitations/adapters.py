@@ -18,7 +18,9 @@ class AccountAdapter(adapters.AccountAdapter):
             return links.find_in(request) is not None
         return super().is_open_for_signup(request)
 
-    def save_user(self, request: HttpRequest, user: Any, form: object, commit: bool = True) -> Any:
+    def save_user(
+        self, request: HttpRequest, user: Any, form: object, commit: bool = True
+    ) -> object:
         with transaction.atomic():
             user = super().save_user(request, user, form, commit)
             if commit:
@@ -29,7 +31,7 @@ class AccountAdapter(adapters.AccountAdapter):
 class SignOnAdapter(adapters.SignOnAdapter):
     """Uses an invitation up too; a form is stored by the adapter of accounts."""
 
-    def save_user(self, request: HttpRequest, sociallogin: object, form: object = None) -> Any:
+    def save_user(self, request: HttpRequest, sociallogin: object, form: object = None) -> object:
         with transaction.atomic():
             user = super().save_user(request, sociallogin, form)
             if form is None:

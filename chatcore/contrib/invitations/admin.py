@@ -41,7 +41,9 @@ class InvitationAdmin(ChatcoreAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
-    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+    def formfield_for_manytomany(
+        self, db_field: Any, request: HttpRequest, **options: Any
+    ) -> object:
         """Offer the groups that the inviter may give."""
         options["queryset"] = select_givable_groups(request.user)
         return super().formfield_for_manytomany(db_field, request, **options)

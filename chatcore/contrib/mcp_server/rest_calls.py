@@ -25,7 +25,7 @@ def call_rest(
     *,
     query: Mapping[str, object] | None = None,
     body: Mapping[str, object] | None = None,
-) -> Any:
+) -> object:
     """Return the JSON of the answer to a request. Raises RestRefusal.
 
     The view signs the user in by the token, and shows what belongs to this user only. Queries leave

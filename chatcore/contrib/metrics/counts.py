@@ -103,7 +103,7 @@ def _watch_connection(*, connection: BaseDatabaseWrapper, **_: Any) -> None:
 
 def _measure(
     execute: Execute, sql: str, params: object, many: bool, context: dict[str, Any]
-) -> Any:
+) -> object:
     start = time.perf_counter()
     try:
         return execute(sql, params, many, context)

@@ -10,7 +10,6 @@ import logging
 import secrets
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -123,7 +122,7 @@ def retry_deliveries(deliveries: QuerySet[WebhookDelivery]) -> int:
     )
 
 
-def _build_payload(event: Event) -> dict[str, Any]:
+def _build_payload(event: Event) -> dict[str, object]:
     """Return the body to send: ids, numbers and names, but no text of the conversation."""
     public_data = {key: value for key, value in event.data.items() if key not in PRIVATE_FIELDS}
     return {

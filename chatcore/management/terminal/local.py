@@ -4,7 +4,6 @@ import contextlib
 import io
 import time
 from collections.abc import Iterator
-from typing import Any
 
 from django.core.management import CommandError, call_command
 from rich.console import Console
@@ -131,7 +130,7 @@ class Terminal(Screen):
         return output.getvalue()
 
 
-def _load_last_usage(session: Session) -> dict[str, Any]:
+def _load_last_usage(session: Session) -> dict[str, object]:
     """Return the data of the session's last event `context.usage`; empty without one."""
     usage = (
         session.events.filter(name=EventType.CONTEXT_USAGE)

@@ -142,7 +142,7 @@ async def _open_transport(
         )
 
 
-def _build_command_transport(server: McpServer) -> Any:
+def _build_command_transport(server: McpServer) -> object:
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
     words = settings.CHATCORE["MCP_COMMANDS"].get(server.url.removeprefix(COMMAND_SCHEME))

@@ -28,7 +28,7 @@ def choose_project(request: HttpRequest) -> Project | None:
     return get_object_or_404(list_projects(request.user), pk=project_id)
 
 
-def describe_project(project: Project | None, model: AiModel | None) -> dict[str, Any] | None:
+def describe_project(project: Project | None, model: AiModel | None) -> dict[str, object] | None:
     """Return what the page of a chat says of its project; None without one."""
     if project is None:
         return None

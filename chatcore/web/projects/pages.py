@@ -151,7 +151,7 @@ def _render_files(request: HttpRequest, project: Project) -> HttpResponse:
     return render(request, "chatcore/projects/_files.html", context)
 
 
-def _build_file_context(request: HttpRequest, project: Project) -> dict[str, Any]:
+def _build_file_context(request: HttpRequest, project: Project) -> dict[str, object]:
     """Return the files, and those that do not fit into the user's default model."""
     model = select_models(request.user.pk).find_default()
     return {

@@ -1,6 +1,5 @@
 """The ledger: what was said and stays word for word. Read it, and change it by hand."""
 
-from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -234,7 +233,7 @@ def _find_seq(session_id: UUID, message_id: int) -> int:
     return seq
 
 
-def serialize_lines(session_id: UUID, lines: list[LedgerLine]) -> list[dict[str, Any]]:
+def serialize_lines(session_id: UUID, lines: list[LedgerLine]) -> list[dict[str, object]]:
     """Return lines as REST shows them."""
     seqs = {line.seq for line in lines if line.seq is not None}
     message_ids = map_message_ids(session_id, seqs)

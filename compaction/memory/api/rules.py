@@ -65,7 +65,7 @@ class NewRuleSerializer(ChangedRuleSerializer):
         required=False, help_text="The id of the line to lift; then nothing else is given."
     )
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+    def validate(self, attrs: dict[str, Any]) -> dict[str, object]:
         """Refuse a line together with a text, and neither of them."""
         if ("line" in attrs) == ("text" in attrs):
             raise InvalidFieldError("text", "Either a line or a text is needed.")

@@ -4,7 +4,6 @@ Lines that nobody has touched are not exported: they are recognized again in the
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db.models import Q
@@ -26,7 +25,7 @@ class LedgerSection(SessionSection):
 
     name = "ledger"
 
-    def export_items(self, session: Session) -> list[dict[str, Any]]:
+    def export_items(self, session: Session) -> list[dict[str, object]]:
         rows = LedgerLine.objects.filter(session=session, is_withdrawn=False)
         touched_rows = rows.filter(
             Q(is_edited=True) | Q(pinned=True) | Q(status=LedgerLine.Status.DROPPED)

@@ -26,7 +26,7 @@ class SegmentSection(SessionSection):
 
     name = "leaves"
 
-    def export_items(self, session: Session) -> list[dict[str, Any]]:
+    def export_items(self, session: Session) -> list[dict[str, object]]:
         composition = _find_composition(session.pk)
         if composition is None:
             return []

@@ -78,7 +78,7 @@ class CompletionForm:
         head = self._build_head("chat.completion.chunk")
         return format_event(head | {"choices": choices} | members)
 
-    def format_answer(self, text: str, reasoning: str, final_part: StreamEnd) -> dict[str, Any]:
+    def format_answer(self, text: str, reasoning: str, final_part: StreamEnd) -> dict[str, object]:
         """Return the whole completion."""
         # OpenAI sends null, not "", as the content of an answer that only calls tools.
         content = text if text or not final_part.tool_calls else None
@@ -97,7 +97,7 @@ class CompletionForm:
         head = self._build_head("chat.completion")
         return head | {"choices": [choice], "usage": format_usage(final_part.usage)}
 
-    def _build_head(self, object_type: str) -> dict[str, Any]:
+    def _build_head(self, object_type: str) -> dict[str, object]:
         return {
             "id": self._id,
             "object": object_type,
@@ -106,7 +106,7 @@ class CompletionForm:
         }
 
 
-def format_usage(usage: Usage | None) -> dict[str, Any]:
+def format_usage(usage: Usage | None) -> dict[str, object]:
     """Return the token counts under OpenAI's names; zeros if the provider gave none."""
     if usage is None:
         usage = Usage(input=0, output=0)
@@ -120,12 +120,14 @@ def format_usage(usage: Usage | None) -> dict[str, Any]:
     return body
 
 
-def format_choice(delta: Mapping[str, object], finish_reason: str | None = None) -> dict[str, Any]:
+def format_choice(
+    delta: Mapping[str, object], finish_reason: str | None = None
+) -> dict[str, object]:
     """Return the choice of a chunk. There is only ever one, since `n` is 1."""
     return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
 
 
-def iterate_choices(part: StreamPart) -> Iterator[dict[str, Any]]:
+def iterate_choices(part: StreamPart) -> Iterator[dict[str, object]]:
     """Yield the choice of each chunk that a part of the answer becomes."""
     if isinstance(part, StreamEnd):
         details = _get_reasoning_details(part)
@@ -147,14 +149,16 @@ def format_event(data: Mapping[str, object]) -> bytes:
     return b"data: " + text.encode() + b"\n\n"
 
 
-def _build_call_deltas(index: int, call: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _build_call_deltas(
+    index: int, call: dict[str, Any]
+) -> tuple[dict[str, object], dict[str, object]]:
     """Return two deltas, as OpenAI sends them: the name of the function, then its arguments."""
     function = call["function"]
     name_delta = call | {"index": index, "function": function | {"arguments": ""}}
     return name_delta, {"index": index, "function": {"arguments": function["arguments"]}}
 
 
-def _format_calls(final_part: StreamEnd) -> list[dict[str, Any]]:
+def _format_calls(final_part: StreamEnd) -> list[dict[str, object]]:
     """Return the calls, with what the provider wants back of them.
 
     Gemini's clients know `extra_content`, and send it back. So the rest of what the provider wants
@@ -176,7 +180,7 @@ def _format_calls(final_part: StreamEnd) -> list[dict[str, Any]]:
     return calls
 
 
-def _get_reasoning_details(final_part: StreamEnd) -> dict[str, Any]:
+def _get_reasoning_details(final_part: StreamEnd) -> dict[str, object]:
     """Return OpenRouter's details of reasoning, which its clients know and send back."""
     details = final_part.provider_data.get("openai", {}).get("reasoning_details")
     return {"reasoning_details": details} if details else {}

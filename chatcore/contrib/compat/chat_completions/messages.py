@@ -81,7 +81,7 @@ def _parse_message(message: Mapping[str, object], path: str, model: AiModel) -> 
     return ClientMessage(role=role, content=text, calls=calls, provider_data=provider_data)
 
 
-def _read_provider_data(message: Mapping[str, Any], model: AiModel) -> dict[str, Any]:
+def _read_provider_data(message: Mapping[str, Any], model: AiModel) -> dict[str, object]:
     """Return what the provider of an answer wants back: sealed by us, or as its clients know it.
 
     What has another form than that of any server is left out: no provider would take it.

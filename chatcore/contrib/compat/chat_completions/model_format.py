@@ -1,7 +1,6 @@
 """Models in a form that OpenAI's clients and Anthropic's both read."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from chatcore.providers.registry import get_capabilities
 from models_registry.models import AiModel
@@ -9,7 +8,7 @@ from models_registry.models import AiModel
 UNKNOWN_DATE = "1970-01-01T00:00:00Z"  # what Anthropic's API says where it does not know
 
 
-def format_models(models: Iterable[AiModel]) -> dict[str, Any]:
+def format_models(models: Iterable[AiModel]) -> dict[str, object]:
     """Return all models on one page."""
     data = [format_model(model) for model in models]
     return {
@@ -21,7 +20,7 @@ def format_models(models: Iterable[AiModel]) -> dict[str, Any]:
     }
 
 
-def format_model(model: AiModel) -> dict[str, Any]:
+def format_model(model: AiModel) -> dict[str, object]:
     """Return the model. `context_window` and `max_output_tokens` are our additions."""
     return {
         "id": str(model),
@@ -40,7 +39,7 @@ def format_model(model: AiModel) -> dict[str, Any]:
     }
 
 
-def _build_capabilities(model: AiModel) -> dict[str, Any]:
+def _build_capabilities(model: AiModel) -> dict[str, object]:
     """Return what `/v1/messages` does with the model, under the names of Anthropic's API.
 
     What a model thinks, and how hard, is carried to a provider of that protocol alone.
@@ -64,5 +63,5 @@ def _build_capabilities(model: AiModel) -> dict[str, Any]:
     }
 
 
-def _tell(is_supported: bool) -> dict[str, Any]:
+def _tell(is_supported: bool) -> dict[str, object]:
     return {"supported": is_supported}

@@ -193,7 +193,9 @@ def parse_on_divergence(headers: Mapping[str, str]) -> OnDivergence:
         raise InvalidFieldError(DIVERGENCE_HEADER, "One of edit, append, refuse.") from None
 
 
-def _parse_params(body: Mapping[str, object], model: AiModel, *, has_tools: bool) -> dict[str, Any]:
+def _parse_params(
+    body: Mapping[str, object], model: AiModel, *, has_tools: bool
+) -> dict[str, object]:
     """Return the parameters for the provider, checked like those of a session."""
     values = dict(body)
     # OpenAI's newer name for the same limit.
@@ -209,5 +211,5 @@ def _parse_params(body: Mapping[str, object], model: AiModel, *, has_tools: bool
         raise InvalidFieldError(error.name, error.detail) from None
 
 
-def _select_params(body: Mapping[str, object], names: Collection[str]) -> dict[str, Any]:
+def _select_params(body: Mapping[str, object], names: Collection[str]) -> dict[str, object]:
     return ParamsField().to_internal_value({name: body[name] for name in names if name in body})

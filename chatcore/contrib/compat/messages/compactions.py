@@ -162,7 +162,7 @@ def _find_newest(messages: Sequence[ClientMessage]) -> int:
     return max(start, 0)
 
 
-def _format_usage(report: CompactionReport) -> dict[str, Any]:
+def _format_usage(report: CompactionReport) -> dict[str, object]:
     return {
         "type": "compaction",
         "input_tokens": report.input_tokens,

@@ -78,7 +78,7 @@ def parse_blocks(content: object, path: str, accepted_types: Sequence[str]) -> B
     return blocks
 
 
-def parse_cache_control(block: Mapping[str, object], path: str) -> dict[str, Any] | None:
+def parse_cache_control(block: Mapping[str, object], path: str) -> dict[str, object] | None:
     """Return the mark of a block that its provider is to cache up to here; None if it has none."""
     value = block.get("cache_control")
     if value is None:
@@ -146,7 +146,7 @@ def _add_document(blocks: Blocks, block: Mapping[str, object], path: str) -> Non
         raise InvalidFieldError(f"{source_path}.type", _refuse_source(source))
 
 
-def _get_source(block: Mapping[str, object], path: str) -> tuple[Mapping[str, Any], str]:
+def _get_source(block: Mapping[str, object], path: str) -> tuple[Mapping[str, object], str]:
     source_path = f"{path}.source"
     return require_object(block.get("source"), source_path), source_path
 

@@ -130,7 +130,7 @@ def _parse_result(block: Mapping[str, object], path: str) -> ClientMessage:
     )
 
 
-def _build_provider_data(blocks: Blocks, model: AiModel) -> dict[str, Any]:
+def _build_provider_data(blocks: Blocks, model: AiModel) -> dict[str, object]:
     """Return what the provider wants back with this message: its thoughts, marks of its cache.
 
     Thoughts of another protocol's model say nothing to this one, so they are left out. What we have

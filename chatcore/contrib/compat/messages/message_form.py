@@ -86,7 +86,7 @@ class MessageForm:
             wants_thoughts=True,
         )
 
-    def format_answer(self, text: str, reasoning: str, final_part: StreamEnd) -> dict[str, Any]:
+    def format_answer(self, text: str, reasoning: str, final_part: StreamEnd) -> dict[str, object]:
         """Return the whole message."""
         self._note_applied_edits()
         content = build_content(text, reasoning, final_part)
@@ -132,7 +132,7 @@ class MessageForm:
         if self._turn_id and self._request.clearing:
             self._applied_edits = load_applied_edits(self._turn_id)
 
-    def _format_edits(self) -> dict[str, Any]:
+    def _format_edits(self) -> dict[str, object]:
         if not self._request.edits.are_named:
             return {}
         return {"context_management": {"applied_edits": self._applied_edits}}

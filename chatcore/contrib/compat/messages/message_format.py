@@ -32,7 +32,7 @@ class MessageEnvelope:
 
     def format_message(
         self, content: list[Block], usage: Mapping[str, object], **members: Any
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Return the message."""
         return {
             "id": self.id,
@@ -63,14 +63,16 @@ class Compaction:
         return str(self.block["content"])
 
 
-def add_iterations(usage: dict[str, Any], compaction: Compaction | None) -> dict[str, Any]:
+def add_iterations(usage: dict[str, Any], compaction: Compaction | None) -> dict[str, object]:
     """Return the token counts of an answer, with those of the compaction before it, if any."""
     if compaction is None:
         return usage
     return usage | {"iterations": [compaction.usage, {"type": "message"} | usage]}
 
 
-def format_compaction_message(envelope: MessageEnvelope, compaction: Compaction) -> dict[str, Any]:
+def format_compaction_message(
+    envelope: MessageEnvelope, compaction: Compaction
+) -> dict[str, object]:
     """Return the message that is a compaction alone."""
     return envelope.format_message(
         [compaction.block],
@@ -152,7 +154,7 @@ def get_stop_members(final_part: StreamEnd) -> dict[str, Any]:
     return {"stop_reason": stop_reason, "stop_sequence": None}
 
 
-def format_usage(usage: Usage | None) -> dict[str, Any]:
+def format_usage(usage: Usage | None) -> dict[str, object]:
     """Return the token counts under Anthropic's names; zeros if the provider gave none.
 
     Here `input_tokens` does not include what was read from a cache or written to it.

@@ -16,7 +16,7 @@ class CacheControl(Body):
     ttl: Literal["5m", "1h"] | None = None
 
 
-def _drop_nulls(schema: Mapping[str, object]) -> dict[str, Any]:
+def _drop_nulls(schema: Mapping[str, object]) -> dict[str, object]:
     """Return a schema in which an empty list of properties may be null."""
     return {name: part for name, part in schema.items() if part is not None}
 

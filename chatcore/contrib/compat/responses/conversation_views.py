@@ -1,7 +1,6 @@
 """Conversations and their items: sessions under OpenAI's names."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from django.db import transaction
 from rest_framework.response import Response
@@ -114,7 +113,7 @@ class ItemDetailView(ResponsesAPIView):
         return _respond(session, _format_conversation(session))
 
 
-def _get_body(request: SignedInRequest) -> Mapping[str, Any]:
+def _get_body(request: SignedInRequest) -> Mapping[str, object]:
     body = request.data
     if not body:
         return {}
@@ -140,7 +139,7 @@ def _get_message(session: Session, item_id: str) -> Message:
     return message
 
 
-def _format_conversation(session: Session) -> dict[str, Any]:
+def _format_conversation(session: Session) -> dict[str, object]:
     return {
         "id": ids.format_conversation_id(session.pk),
         "object": "conversation",

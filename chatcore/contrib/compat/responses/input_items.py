@@ -248,7 +248,7 @@ class _InputParser:
         is_answer = last_message is not None and last_message.role == "assistant"
         return last_message if is_answer and not self._reasoning else None
 
-    def _take_reasoning(self) -> dict[str, Any]:
+    def _take_reasoning(self) -> dict[str, object]:
         reasoning, self._reasoning = self._reasoning, {}
         return reasoning
 

@@ -42,7 +42,7 @@ def find_item(user: User, item_id: str) -> Item | None:
     return next((item for item in items if item["id"] == item_id), None)
 
 
-def list_input_items(record: StoredResponse, query: Mapping[str, str]) -> dict[str, Any]:
+def list_input_items(record: StoredResponse, query: Mapping[str, str]) -> dict[str, object]:
     """Return a page of a response's input, without the items of earlier responses."""
     earlier_count = len(record.previous.system_texts) if record.previous else 0
     first_items = [
@@ -68,7 +68,7 @@ def paginate(
     *,
     first_items: Sequence[Item] = (),
     default_order: str = "desc",
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return a page of items as OpenAI does: `order`, `limit`, and `after` the id of an item.
 
     Only as many messages are read as the page needs. `first_items` stand before those of the

@@ -75,11 +75,11 @@ class PlainFormat(Body):
 
     type: Literal["text", "json_object"]
 
-    def build_echo(self) -> dict[str, Any]:
+    def build_echo(self) -> dict[str, object]:
         """Return the format as the response repeats it."""
         return {"type": self.type}
 
-    def build_param(self) -> dict[str, Any] | None:
+    def build_param(self) -> dict[str, object] | None:
         """Return the format in the words of chat completions; None for plain text."""
         return None if self.type == "text" else {"type": self.type}
 
@@ -91,7 +91,7 @@ class SchemaFormat(Body):
     schema_: dict[str, Any] = Field(alias="schema")
     strict: bool | None = None
 
-    def build_echo(self) -> dict[str, Any]:
+    def build_echo(self) -> dict[str, object]:
         """Return the format as the response repeats it."""
         return {
             "type": self.type,
@@ -102,7 +102,7 @@ class SchemaFormat(Body):
             "strict": bool(self.strict),
         }
 
-    def build_param(self) -> dict[str, Any]:
+    def build_param(self) -> dict[str, object]:
         """Return the format in the words of chat completions."""
         schema = self.model_dump(by_alias=True, exclude={"type"}, exclude_none=True)
         return {"type": self.type, "json_schema": schema | {"name": self.name or "response"}}

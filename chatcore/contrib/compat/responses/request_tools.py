@@ -1,6 +1,6 @@
 """The tools of a request, and which of them the model may call."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -14,7 +14,7 @@ Mode = Literal["none", "auto", "required"]
 class Repeated(Body):
     """A part of a request that the response repeats."""
 
-    def build_echo(self) -> dict[str, Any]:
+    def build_echo(self) -> dict[str, object]:
         """Return it as the response repeats it."""
         return self.model_dump(exclude_none=True)
 
@@ -22,7 +22,7 @@ class Repeated(Body):
 class FunctionTool(Function):
     type: Literal["function"]
 
-    def build_echo(self) -> dict[str, Any]:
+    def build_echo(self) -> dict[str, object]:
         """Return the tool as the response repeats it."""
         return self.model_dump()
 
@@ -65,7 +65,7 @@ class AllowedTools(Repeated):
         """Return the choice in the words of chat completions."""
         return self.mode or "auto"
 
-    def build_echo(self) -> dict[str, Any]:
+    def build_echo(self) -> dict[str, object]:
         """Return the choice as the response repeats it."""
         return super().build_echo() | {"mode": self.mode or "auto"}
 

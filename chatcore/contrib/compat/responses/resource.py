@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import Any
 
 from chatcore.contrib.compat.chat_completions.stored_messages import read_usage
 from chatcore.contrib.compat.models import StoredResponse
@@ -15,7 +14,7 @@ from chatcore.providers.base import Usage
 HIDDEN_FIELDS = frozenset({"include", "conversation", "servers", "approvals"})
 
 
-def load_resource(record: StoredResponse) -> dict[str, Any]:
+def load_resource(record: StoredResponse) -> dict[str, object]:
     """Return a stored response as it is now."""
     record = records.reload_response(record)
     messages = records.load_output_messages(record)
@@ -47,7 +46,7 @@ def build_resource(
     usage: Mapping[str, object] | None = None,
     error: Mapping[str, object] | None = None,
     cut_by: str = "",
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return a response with all fields of the standard; `cut_by` is why the answer ended."""
     repeated_fields = {name: value for name, value in echo.items() if name not in HIDDEN_FIELDS}
     resource: dict[str, object] = {
@@ -68,11 +67,11 @@ def build_resource(
     return resource
 
 
-def _build_incomplete_details(cut_by: str) -> dict[str, Any]:
+def _build_incomplete_details(cut_by: str) -> dict[str, object]:
     return {"reason": "content_filter" if cut_by == "refusal" else "max_output_tokens"}
 
 
-def format_usage(usage: Usage | None) -> dict[str, Any] | None:
+def format_usage(usage: Usage | None) -> dict[str, object] | None:
     """Return the provider's token counts under this API's names."""
     if usage is None:
         return None
@@ -94,13 +93,13 @@ def load_headers(record: StoredResponse) -> dict[str, str]:
     return {"X-Session-Id": str(record.session_id)}
 
 
-def _sum_usage(messages: Sequence[Message]) -> dict[str, Any] | None:
+def _sum_usage(messages: Sequence[Message]) -> dict[str, object] | None:
     """Return the tokens of all calls of the model for one response."""
     usages = [usage for message in messages if (usage := read_usage(message))]
     return format_usage(reduce(Usage.add, usages)) if usages else None
 
 
-def _build_error(record: StoredResponse) -> dict[str, Any]:
+def _build_error(record: StoredResponse) -> dict[str, object]:
     problem = (record.turn.error if record.turn else None) or {}
     return {
         "code": problem.get("type", "server_error"),

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any
 
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.client_messages import ClientMessage
@@ -86,7 +85,7 @@ def refuse_open_approvals(request: ResponseRequest) -> None:
         raise InvalidFieldError(word.path, UNKNOWN_APPROVAL_DETAIL)
 
 
-def describe_approvals(request: ResponseRequest) -> list[dict[str, Any]]:
+def describe_approvals(request: ResponseRequest) -> list[dict[str, object]]:
     """Return the words of a request as items of its input, without their ids."""
     return [
         {

@@ -136,7 +136,7 @@ class UnstoredResponse:
             async for _ in events:
                 pass
 
-    def build_resource(self, status: str, **members: Any) -> dict[str, Any]:
+    def build_resource(self, status: str, **members: Any) -> dict[str, object]:
         """Return the response in this status."""
         return resource.build_resource(
             self.request.echo,
@@ -147,7 +147,7 @@ class UnstoredResponse:
             **members,
         )
 
-    def build_final_resource(self) -> dict[str, Any]:
+    def build_final_resource(self) -> dict[str, object]:
         """Return the response after its end."""
         return self.build_resource(
             _get_status(self._end),

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -161,7 +160,7 @@ def _answer(
 
 def _compact_if_asked(
     request: ResponseRequest, origin: Origin, session_id: UUID
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     """Compact before the answer if the session is over the threshold of the request.
 
     Returns what the response says of it.

@@ -172,7 +172,7 @@ def _find_calls(record: StoredResponse, result_id: int) -> list[mcp_items.Server
     return [call for call in calls if call.call.id == result.tool_call_id]
 
 
-def _load_first_resource(record: StoredResponse) -> dict[str, Any]:
+def _load_first_resource(record: StoredResponse) -> dict[str, object]:
     """Return the response as it was when it began."""
     return resource.load_resource(record) | {
         "status": "in_progress",
@@ -215,7 +215,7 @@ def _load_message_items(record: StoredResponse, message_id: int) -> list[Item]:
     ]
 
 
-def _build_error_payload(last_resource: dict[str, Any]) -> dict[str, Any] | None:
+def _build_error_payload(last_resource: dict[str, Any]) -> dict[str, object] | None:
     """Return the error that comes before the end of a response that failed."""
     error = last_resource["error"]
     return errors.describe_failure(error["code"], error["message"]) if error else None

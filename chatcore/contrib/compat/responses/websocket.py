@@ -247,7 +247,7 @@ def _weigh(text: str) -> int:
     return sys.getsizeof(text) + MESSAGE_OVERHEAD
 
 
-def _parse_message(text: str, person: Any) -> dict[str, Any]:
+def _parse_message(text: str, person: Any) -> dict[str, object]:
     """Return the body of a request to create a response. Raises problems."""
     try:
         if len(text) > limits.LARGE_BODY_BYTES:

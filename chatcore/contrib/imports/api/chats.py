@@ -135,7 +135,7 @@ def _find_odd_reason(row: Import) -> str:
     return next((words[-1] for words in reasons if words[-1] != import_runs.NOTHING_SAID), "")
 
 
-def build_result(row: Import) -> dict[str, Any]:
+def build_result(row: Import) -> dict[str, object]:
     """Return what became of the chats of an import."""
     sessions = Session.objects.filter(imported_as__belongs_to=row).order_by("imported_as__pk")
     problems = row.problems.defer("original").order_by("pk")

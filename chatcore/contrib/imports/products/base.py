@@ -84,7 +84,7 @@ class Reader:
         raise NotImplementedError
 
 
-def parse_lines(raw: bytes) -> list[Any]:
+def parse_lines(raw: bytes) -> list[object]:
     """Return the values of JSON Lines, without those that are broken."""
     values = []
     for line in raw.splitlines():
@@ -93,7 +93,7 @@ def parse_lines(raw: bytes) -> list[Any]:
     return values
 
 
-def parse_text(value: object) -> Any:
+def parse_text(value: object) -> object:
     """Return the JSON value that a text is, None where it is none, and other values as they are."""
     if not isinstance(value, str):
         return value

@@ -454,7 +454,7 @@ def _replace_words(words: str, update: Mapping[str, object]) -> str:
     return words if not replacement or replacement in words else join_words(words, replacement)
 
 
-def _parse_object(text: str) -> dict[str, Any] | None:
+def _parse_object(text: str) -> dict[str, object] | None:
     for end in ("", "}", "]}", '"}]}', '"}'):  # some lack the closing brackets
         value = _parse_value(text + end)
         if isinstance(value, dict):
@@ -462,14 +462,14 @@ def _parse_object(text: str) -> dict[str, Any] | None:
     return None
 
 
-def _parse_value(text: str) -> Any:
+def _parse_value(text: str) -> object:
     try:
         return json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return None
 
 
-def _load(export: Export, name: str) -> Any:
+def _load(export: Export, name: str) -> object:
     member = export.by_base_name.get(name)
     try:
         return parse_json(member.read(MAX_LIST_BYTES)) if member else None

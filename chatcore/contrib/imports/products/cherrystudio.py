@@ -40,7 +40,9 @@ class CherryStudioReader(Reader):
                               prompt, blocks, source)  # fmt: skip
 
 
-def _read_named_topics(storage: Mapping[str, object]) -> dict[Any, tuple[dict[str, Any], str]]:
+def _read_named_topics(
+    storage: Mapping[str, object],
+) -> dict[object, tuple[dict[str, object], str]]:
     """Return what the assistants know of their topics: JSON in JSON in JSON."""
     stores = to_dict(parse_text(storage.get("persist:cherry-studio")))
     assistants = to_dict(parse_text(stores.get("assistants")))

@@ -99,7 +99,7 @@ def _build_message(response: Mapping[str, object], export: Export) -> ChatMessag
     return built
 
 
-def _parse_card(value: object) -> dict[str, Any]:
+def _parse_card(value: object) -> dict[str, object]:
     if isinstance(value, str):
         try:
             value = json.loads(value)

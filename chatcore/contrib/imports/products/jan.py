@@ -67,7 +67,7 @@ class JanReader(Reader):
         )
 
 
-def _read_thread(source: Source, folder: str) -> dict[str, Any]:
+def _read_thread(source: Source, folder: str) -> dict[str, object]:
     is_in_folder = "/" in source.member.name
     path = f"{folder.rsplit('/', 1)[-1]}/thread.json" if is_in_folder else "thread.json"
     member = source.export.find_by_path(path)

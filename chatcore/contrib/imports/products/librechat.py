@@ -56,7 +56,7 @@ class LibreChatReader(Reader):
         )
 
 
-def _flatten(messages: list[Any]) -> list[tuple[str | None, dict[str, Any]]]:
+def _flatten(messages: list[Any]) -> list[tuple[str | None, dict[str, object]]]:
     """Return the messages of a tree, parents first, with the id that each stands below."""
     flat: list[tuple[str | None, dict[str, object]]] = []
     waiting: list[tuple[str | None, dict[str, object]]] = [

@@ -54,7 +54,7 @@ class LobeHubReader(Reader):
             )
 
 
-def _find_prompts(tables: Mapping[str, object]) -> dict[Any, dict[str, Any]]:
+def _find_prompts(tables: Mapping[str, object]) -> dict[object, dict[str, object]]:
     """Return the assistant of each session."""
     agents = {row.get("id"): row for row in to_items(tables.get("agents"))}
     found = {

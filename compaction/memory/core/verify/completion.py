@@ -1,7 +1,6 @@
 """Add to a summary, word for word, the rules and exact values that it leaves out."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from compaction.memory.core.ledger.lines import LedgerLine
 from compaction.memory.core.ledger.merging import merge_lines
@@ -19,7 +18,7 @@ _ORDER = {"rule": 0, "preference": 1, "decision": 2, "commitment": 3, "value": 4
 
 def add_missing_lines(
     summary: str, sources: Sequence[Source], *, max_chars: int
-) -> tuple[str, tuple[dict[str, Any], ...]]:
+) -> tuple[str, tuple[dict[str, object], ...]]:
     """Return a summary with what it leaves out of the sources, and the records of that.
 
     What an earlier summary has word for word is carried over. At most `max_chars` characters are

@@ -51,5 +51,5 @@ def remove_sentences(text: str, findings: Iterable[Finding]) -> str:
     return _BLANK_LINES.sub("\n\n", rest).strip()
 
 
-def _build_records(findings: Iterable[Finding], action: Any) -> tuple[dict[str, Any], ...]:
+def _build_records(findings: Iterable[Finding], action: Any) -> tuple[dict[str, object], ...]:
     return tuple(build_record(finding.check, finding.text, action) for finding in findings)

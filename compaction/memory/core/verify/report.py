@@ -67,12 +67,12 @@ class Verification:
     objection: str = ""
 
 
-def build_record(check: Check, text: str, action: Action) -> dict[str, Any]:
+def build_record(check: Check, text: str, action: Action) -> dict[str, object]:
     """Return a finding as it is stored."""
     return {"check": check, "text": shorten_text(text), "action": action}
 
 
-def build_report(records: Iterable[Mapping[str, object]]) -> dict[str, Any]:
+def build_report(records: Iterable[Mapping[str, object]]) -> dict[str, object]:
     """Return what a run stores: the names of the checks, and what was done about each finding."""
     return {"checks": list(CHECKS), "findings": list(records)[-MAX_FINDINGS:]}
 

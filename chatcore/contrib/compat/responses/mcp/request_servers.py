@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, field_validator
@@ -95,7 +95,7 @@ class ServerTool(Body):
             rules=rules,
         )
 
-    def build_echo(self) -> dict[str, Any]:
+    def build_echo(self) -> dict[str, object]:
         """Return the server as the response repeats it: without what may be a key.
 
         Keys also stand in the path or the query of addresses, so only the host is repeated.
@@ -112,6 +112,6 @@ class ServerTool(Body):
         }
 
 
-def _build_rule(tools: ToolFilter | list[str]) -> Mapping[str, Any]:
+def _build_rule(tools: ToolFilter | list[str]) -> Mapping[str, object]:
     tool_filter = ToolFilter(tool_names=tools) if isinstance(tools, list) else tools
     return tool_filter.model_dump()

@@ -85,7 +85,7 @@ def _is_own_session(member: Member) -> bool:
     return head.startswith(b"{") and FORMAT.encode() in head
 
 
-def _find_owner(name: str | None) -> Any:
+def _find_owner(name: str | None) -> object:
     """Return the user with this name, or without a name the only user."""
     user_model = get_user_model()
     users = user_model._default_manager.all()
