@@ -99,7 +99,10 @@ class CompactionRun(models.Model):
     policy = models.CharField(max_length=64)
     provider = models.CharField(max_length=64, db_default="", default="", blank=True)
     places = models.IntegerField(db_default=2, default=2, help_text="flow.workers")
-    policy_snapshot = models.JSONField(default=dict)
+    # Typed as never null, because whoever reads it has an open run.
+    policy_snapshot: "models.JSONField[Any, Any]" = models.JSONField(
+        default=dict, null=True, blank=True, help_text="Null: not kept any more."
+    )
     instructions = models.TextField(blank=True)
     up_to_seq = models.PositiveIntegerField(null=True, blank=True)
     # The version of the context to begin from; what came after it is replaced on success.
@@ -199,6 +202,12 @@ class CompactionRun(models.Model):
                 fields=["owner", "policy", "provider", "places", "created_at", "id"],
                 condition=Q(status="queued"),
                 name="runs_in_line",
+            ),
+            # Those whose copy of the policy retention takes one day.
+            models.Index(
+                fields=["finished_at"],
+                condition=Q(policy_snapshot__isnull=False),
+                name="runs_with_snapshots",
             ),
             # When an owner was last served.
             models.Index(

@@ -1,14 +1,16 @@
 """Delete the records of runs whose time is over.
 
-What was asked of the model goes after COMPACTION["CALL_DAYS"], and the runs that changed nothing
-after COMPACTION["RUN_DAYS"]; 0 days keep them for good. A run that changed a context stays as long
-as its session, because it can be undone. So does everything that is on hold.
+What was asked of the model goes after COMPACTION["CALL_DAYS"], the runs that changed nothing after
+COMPACTION["RUN_DAYS"], and the copy of the policy that a run had after COMPACTION["SNAPSHOT_DAYS"],
+which count from the upgrade on that brought them; 0 days keep them for good. A run that changed a
+context stays as long as its session, because it can be undone. So does everything that is on hold.
 """
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -18,10 +20,12 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from chatcore.extension import exclude_kept
+from chatcore.models import Installation
 from chatcore.sessions.upkeep import find_clock_problem
 from compaction.models import CompactionRun, ModelCall
 
 DEFAULT_CALL_DAYS = 30
+DEFAULT_SNAPSHOT_DAYS = 30
 SCAN_ROWS = 1_000  # read at once
 BATCH_ROWS = 50  # deleted in one transaction, which blocks SQLite's other writers
 Status = CompactionRun.Status
@@ -29,32 +33,36 @@ FRUITLESS = (Status.SKIPPED, Status.FAILED, Status.FELL_BACK)
 
 
 def prune_records(*, seconds: float = math.inf) -> bool:
-    """Delete calls and runs that are too old; return False if some are left after so many seconds.
+    """Delete what is too old; return False if some of it is left after so many seconds.
 
     Between two transactions other writers get as much time as the first one took.
     """
     deadline = time.monotonic() + seconds
-    for rows in _find_old_rows():
+    for delete in _find_old_records():
         start_time = time.monotonic()
         if start_time >= deadline:
             return False
         with transaction.atomic():
-            rows.delete()
+            delete()
         time.sleep(time.monotonic() - start_time)
     return True
 
 
-def _find_old_rows() -> Iterator[QuerySet[Any]]:
-    """Yield what is to be deleted in one transaction each; nothing while the clock is wrong."""
+def _find_old_records() -> Iterator[Callable[[], object]]:
+    """Yield what deletes in one transaction each; nothing while the clock is wrong."""
     if find_clock_problem():
         return
     now = timezone.now()
     if days := settings.COMPACTION.get("CALL_DAYS", DEFAULT_CALL_DAYS):
         for ids in _find_old_calls(now - timedelta(days=days)):
-            yield from _split(ModelCall.objects.all(), ids)
+            yield from (rows.delete for rows in _split(ModelCall.objects.all(), ids))
     if days := settings.COMPACTION.get("RUN_DAYS", 0):
         for run_ids in _find_fruitless_runs(now - timedelta(days=days)):
-            yield from _split(CompactionRun.objects.all(), run_ids)
+            yield from (rows.delete for rows in _split(CompactionRun.objects.all(), run_ids))
+    if days := settings.COMPACTION.get("SNAPSHOT_DAYS", DEFAULT_SNAPSHOT_DAYS):
+        for run_ids in _find_old_snapshots(now - timedelta(days=days)):
+            for rows in _split(CompactionRun.objects.all(), run_ids):
+                yield partial(rows.update, policy_snapshot=None)
 
 
 def _split(rows: QuerySet[Any], ids: list[Any]) -> Iterator[QuerySet[Any]]:
@@ -78,6 +86,16 @@ def _find_old_calls(cutoff: datetime) -> Iterator[list[int]]:
 
 def _find_fruitless_runs(cutoff: datetime) -> Iterator[list[UUID]]:
     runs = CompactionRun.objects.filter(status__in=FRUITLESS, created_at__lt=cutoff)
+    runs = exclude_kept(runs, "session__owner").order_by()
+    while ids := list(runs.values_list("pk", flat=True)[:SCAN_ROWS]):
+        yield ids
+
+
+def _find_old_snapshots(cutoff: datetime) -> Iterator[list[UUID]]:
+    """Yield the runs that ended long ago and still have a copy of their policy."""
+    if Installation.load().retention_since > cutoff:
+        return
+    runs = CompactionRun.objects.filter(finished_at__lt=cutoff, policy_snapshot__isnull=False)
     runs = exclude_kept(runs, "session__owner").order_by()
     while ids := list(runs.values_list("pk", flat=True)[:SCAN_ROWS]):
         yield ids

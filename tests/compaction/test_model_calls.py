@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
+from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
 from chatcore.contrib.holds.models import Hold
-from chatcore.models import Session
+from chatcore.models import Installation, Session
 from compaction.models import CompactionRun, ModelCall
 from compaction.runs import engine, retention
 from models_registry.models import AiModel
@@ -165,6 +166,32 @@ def test_runs_that_changed_nothing_are_deleted_if_the_operator_wants_it(
     keep_for(settings, RUN_DAYS=30)
     retention.prune_records()
     assert CompactionRun.objects.get() == applied
+
+
+def test_a_run_keeps_its_policy_for_thirty_days_from_the_upgrade_on(
+    full: Session, user: User, api: APIClient, admin_client: Client
+) -> None:
+    run = engine.compact_now(full.pk, trigger="manual")
+    month_ago = timezone.now() - timedelta(days=31)
+    CompactionRun.objects.update(finished_at=month_ago)
+    Installation.load()
+
+    def is_kept() -> bool:
+        assert retention.prune_records()
+        run.refresh_from_db()
+        return run.policy_snapshot is not None
+
+    assert is_kept()
+    Installation.objects.update(retention_since=month_ago)
+    hold = Hold.objects.create(user=user, reason="A case.")
+    assert is_kept()
+    hold.ended_at = timezone.now()
+    hold.save()
+    assert not is_kept()
+    page = admin_client.get(f"/admin/compaction/compactionrun/{run.pk}/change/")
+    assert SUMMARY[:40] in page.content.decode()
+    assert api.get(f"/api/v1/compactions/{run.pk}").json()["summary_after"] == SUMMARY
+    assert api.post(f"/api/v1/compactions/{run.pk}/rewind").status_code == 200
 
 
 def test_the_owner_reads_the_calls_over_rest(full: Session, api: APIClient) -> None:
