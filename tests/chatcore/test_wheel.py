@@ -20,6 +20,7 @@ from tests.support.waiting import wait_until
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("chatcore", "compaction", "models_registry", "textkit")
 PAGES = "templates"  # in the wheel a folder of chatcore
+FILES = ("pyproject.toml", "setup.py", "README.md", "LICENSE")
 NO_SOURCES = shutil.ignore_patterns("__pycache__", "*.pyc", ".DS_Store")
 LINK = re.compile(r"http://127\.0\.0\.1:\d+(/login/once/[^/\s]+/)")
 STATIC_FILE = re.compile(r'(?:href|src)="(/static/[^"#?]+)')
@@ -34,7 +35,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy = tmp_path_factory.mktemp("sources")
     for name in (*PACKAGES, PAGES):
         shutil.copytree(ROOT / name, copy / name, ignore=NO_SOURCES)
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+    for name in FILES:
         shutil.copy(ROOT / name, copy)
     build = "from setuptools import build_meta; build_meta.build_sdist('.')"
     subprocess.run([sys.executable, "-c", build], cwd=copy, check=True, capture_output=True)
@@ -61,6 +62,11 @@ def list_sources(folder: Path) -> set[str]:
         if path.is_file()
     }
     return {f"chatcore/{path}" if path.startswith(f"{PAGES}/") else path for path in paths}
+
+
+def test_the_image_is_built_from_what_the_wheel_is_built_from() -> None:
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    assert {*PACKAGES, PAGES, *FILES} <= {line[1:] for line in lines if line.startswith("!")}
 
 
 @pytest.mark.slow
