@@ -12,6 +12,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from chatcore.models import Message, Session
 from chatcore.search import query as search_query
+from compaction.models import FORGOTTEN_TEXT, CompactionRun
 
 RELEASE = ("chatcore", "0003_plain_help_texts")  # the newest migration of 0.2.0
 TABLES = ("session", "turn", "message", "sessionevent", "contextrevision")
@@ -85,6 +86,37 @@ def test_the_index_follows_what_is_written_after_the_upgrade(
     assert [find("swordfish"), find("halibut"), find("trout")] == [[], [2], [3]]
     Session.objects.get(pk=session.pk).delete()
     assert find("trout") == []
+
+
+@pytest.mark.slow
+def test_a_run_tells_its_summaries_after_the_upgrade_and_what_was_forgotten_stays_so(
+    transactional_db: None, session: Session
+) -> None:
+    release = ("compaction", "0024_memory_is_an_app")
+    call_command("migrate", *release, verbosity=0)
+    try:
+        state = MigrationExecutor(connection).loader.project_state([release])
+        runs = state.apps.get_model("compaction", "CompactionRun").objects
+        for version, summary, is_stale in ((1, "Birds.", False), (2, None, True)):
+            session.revisions.create(
+                version=version, summary=summary, stale=is_stale, source="compaction"
+            )
+        common = {"session_id": session.pk, "trigger": "manual", "policy": "oneclaw"}
+        forgotten = runs.create(
+            **common,
+            status="applied",
+            version_before=1,
+            version_after=2,
+            summary_before="Birds.",
+            summary_after=FORGOTTEN_TEXT,
+        )
+    finally:
+        call_command("migrate", verbosity=0)
+    run = CompactionRun.objects.get(pk=forgotten.pk)
+    assert (run.summary_before, run.summary_after) == ("Birds.", FORGOTTEN_TEXT)
+    assert run.state_after == {"forgotten": True}
+    [loaded_run] = CompactionRun.objects.with_summaries()
+    assert (loaded_run.summary_before, loaded_run.summary_after) == ("Birds.", FORGOTTEN_TEXT)
 
 
 def list_index_columns(model: type[models.Model]) -> list[tuple[str, ...]]:
