@@ -2,6 +2,7 @@
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from email.message import EmailMessage
 from typing import Any
 
@@ -13,6 +14,7 @@ from playwright.sync_api import Page, expect
 
 from chatcore.base.truncation import clean_text
 from chatcore.context import revisions
+from chatcore.contrib.imports import jobs as import_jobs
 from chatcore.contrib.webhooks.models import Webhook
 from chatcore.files import intake
 from chatcore.models import Attachment, Message, Session, Turn
@@ -184,7 +186,10 @@ def test_an_export_is_a_download_that_holds_every_text(
         guarded_page.evaluate(f"location.assign('/api/v1/sessions/{session.pk}/export')")
     assert download.value.suggested_filename == f"{session.pk}.json"
     guarded_page.locator("#import-file").set_input_files(download.value.path())
-    guarded_page.wait_for_url("**/c/**")
+    guarded_page.wait_for_url(re.compile("/(?:c|imports)/"))
+    if "/imports/" in guarded_page.url:  # so many texts that they are sent in pieces
+        with ThreadPoolExecutor(1) as worker:  # Playwright has an event loop in this thread
+            assert worker.submit(import_jobs.run_due_jobs).result() == 1
     copy = Session.objects.exclude(pk=session.pk).get()
     assert list(copy.messages.filter(role="user").values_list("content", flat=True)) == [
         clean_text(text) for text in SAMPLE_TEXTS

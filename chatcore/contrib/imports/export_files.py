@@ -24,7 +24,7 @@ from chatcore.contrib.imports.json_items import (
     MAX_ITEM_BYTES,
     Item,
     ListEndsEarly,
-    read_keys,
+    read_outline,
     split_items,
 )
 from chatcore.files.text import decode_text
@@ -216,15 +216,20 @@ def take_sample(member: Member) -> Sample:
         lines = [_parse_or_none(text) for text in raw_head.split(b"\n")[:SAMPLE_ITEMS]]
         items = [value for value in lines if isinstance(value, dict)]
         return Sample(kind="lines", keys=set(line), items=items, head=head)
-    keys = read_keys(raw_head)
     if len(raw_head) < SAMPLE_BYTES:
         whole = parse_json(raw_head)
+        keys = set(whole) if isinstance(whole, dict) else set()
         nested = to_items(whole.get("conversations")) if isinstance(whole, dict) else []
         items = nested or ([whole] if isinstance(whole, dict) else [])
         return Sample(kind="object", keys=keys, items=items[:SAMPLE_ITEMS], head=head)
-    return Sample(
-        kind="object", keys=keys, items=_take_items(member, ("conversations",)), head=head
-    )
+    try:
+        items = _take_items(member, ("conversations",))
+        outline = read_outline(io.BytesIO(raw_head))
+    except ListEndsEarly:  # it has no such list: what it is itself is told by its keys
+        with member.open() as stream:
+            outline = read_outline(stream)
+        items = [outline]
+    return Sample(kind="object", keys=set(outline), items=items, head=head)
 
 
 def to_items(value: object) -> list[dict[str, object]]:

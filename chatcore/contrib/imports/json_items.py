@@ -4,6 +4,7 @@ An item that is broken, or nested too deeply, then costs only itself, and its by
 whoever wants to see them.
 """
 
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import IO
 
 CHUNK_BYTES = 1024 * 1024
 MAX_ITEM_BYTES = 100_000_000  # parsed, it takes some times as much memory
+SHORT_BYTES = 100  # of a value that tells what a file is
 HEAD_BYTES = 100_000  # what is kept of a longer one, so that it can be named
 
 # A text, whose second quotation mark is missing where the buffer ends first; or a sign.
@@ -68,6 +70,28 @@ class _Cutter:
             elif sign in b"]}":
                 self.depth -= 1
 
+    def read_outline(self) -> dict[str, str | None]:
+        outline: dict[str, str | None] = {}
+        text, key, is_value = b"", "", False
+        with contextlib.suppress(ListEndsEarly):
+            while True:
+                sign, place = self._read_sign()
+                if sign == _QUOTE:
+                    text = self.buffer[place + 1 : self.position - 1]
+                    if is_value and len(text) <= SHORT_BYTES:
+                        outline[key] = text.decode(errors="replace")
+                elif sign == _COLON and self.depth == 1:
+                    key = text.decode(errors="replace")
+                    outline[key] = None
+                elif sign in b"[{":
+                    self.depth += 1
+                elif sign in b"]}":
+                    self.depth -= 1
+                    if not self.depth:
+                        break
+                is_value = sign == _COLON and self.depth == 1
+        return outline
+
     def _find_list(self) -> None:
         keys: list[bytes] = []  # of the objects that are open
         last_text = b""
@@ -112,21 +136,12 @@ class _Cutter:
         self.start, self.position = 0, token_start - kept_from
 
 
-def read_keys(head: bytes) -> set[str]:
-    """Return the names of the outermost object's keys, as far as the text goes."""
-    keys = set()
-    depth, last_text = 0, b""
-    for match in _TOKEN.finditer(head):
-        sign = head[match.start()]
-        if sign == 0x22:
-            last_text = match.group()[1:-1]
-        elif sign in b"[{":
-            depth += 1
-        elif sign in b"]}":
-            depth -= 1
-        elif sign == 0x3A and depth == 1:
-            keys.add(last_text.decode(errors="replace"))
-    return keys
+def read_outline(stream: IO[bytes]) -> dict[str, str | None]:
+    """Return the keys of a file's outermost object, with their values where these are short texts.
+
+    Of a file that ends early it is what stands before its end.
+    """
+    return _Cutter(stream, ()).read_outline()
 
 
 def read_lines(stream: IO[bytes]) -> Iterator[Item]:

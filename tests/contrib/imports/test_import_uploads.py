@@ -15,7 +15,7 @@ from chatcore.contrib.imports import chat_storing
 from chatcore.contrib.imports import jobs as import_jobs
 from chatcore.contrib.imports import runs as import_runs
 from chatcore.contrib.imports.models import Import, ImportedChat, ImportPart
-from chatcore.models import Session
+from chatcore.models import Message, Session
 from chatcore.sessions.retention import delete_unused_sessions
 from tests.support.exports import list_files, load_export, pack
 from tests.support.waiting import wait_until
@@ -45,6 +45,19 @@ def upload(api: APIClient, content: bytes, size: int = 100_000) -> Any:
         answer = api.generic("PUT", path, piece, "application/octet-stream")
         assert answer.status_code == 200, answer.json()
     return address
+
+
+def test_a_long_session_of_ones_own_comes_back(api: APIClient, user: User) -> None:
+    session = Session.objects.create(owner=user)
+    texts = [f"{number} herons. " * 10_000 for number in range(1, 5)]
+    for seq, text in enumerate(texts, start=1):
+        Message.objects.create(session=session, seq=seq, role="user", content=text)
+    content = api.get(f"/api/v1/sessions/{session.pk}/export").content
+    address = upload(api, content)
+    assert import_jobs.run_due_jobs() == 1
+    assert api.get(address).json()["came"] == 1
+    copy = Session.objects.exclude(pk=session.pk).get()
+    assert list(copy.messages.order_by("seq").values_list("content", flat=True)) == texts
 
 
 def test_an_upload_in_pieces_is_imported_by_a_worker(api: APIClient) -> None:

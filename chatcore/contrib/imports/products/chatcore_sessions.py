@@ -16,9 +16,7 @@ class ChatcoreReader(Reader):
     is_own = True
 
     def recognizes(self, sample: Sample, member: Member) -> bool:
-        return any(item.get("format") == FORMAT for item in sample.items) or (
-            f'"format": "{FORMAT}"' in sample.head[:200]
-        )
+        return any(item.get("format") == FORMAT for item in sample.items)
 
     def read(self, value: object, source: Source) -> Iterator[Conversation]:
         """Yield nothing: the importer takes these sessions whole."""

@@ -21,11 +21,7 @@ class CherryStudioReader(Reader):
 
     def recognizes(self, sample: Sample, member: Member) -> bool:
         is_topic = any(item.get("kind") == "cherry-studio.topic" for item in sample.items)
-        return (
-            is_topic
-            or {"indexedDB", "localStorage"} <= sample.keys
-            or ("cherry-studio.topic" in sample.head[:500])
-        )
+        return is_topic or {"indexedDB", "localStorage"} <= sample.keys
 
     def read(self, value: Any, source: Source) -> Iterator[Conversation]:
         if value.get("kind") == "cherry-studio.topic":

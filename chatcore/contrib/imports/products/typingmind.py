@@ -6,7 +6,7 @@ from typing import Any
 from chatcore.contrib.imports.conversation import ChatMessage, Conversation, chain
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
 from chatcore.contrib.imports.json_items import Item
-from chatcore.contrib.imports.loose_json import to_dict, to_text
+from chatcore.contrib.imports.loose_json import to_text
 from chatcore.contrib.imports.products.base import (
     Reader,
     Source,
@@ -25,11 +25,8 @@ class TypingMindReader(Reader):
     path = ("data", "chats")
 
     def recognizes(self, sample: Sample, member: Member) -> bool:
-        data = to_dict(sample.items[0].get("data")) if sample.items else {}
-        chats = data.get("chats")
-        is_whole = any("chatID" in chat for chat in to_items(chats))
-        is_long = sample.kind == "object" and '"chatID"' in sample.head and not sample.items
-        return is_whole or is_long or has_keys(sample, "chatID", "messages")
+        has_chats = "data" in sample.keys and '"chatID"' in sample.head
+        return has_chats or has_keys(sample, "chatID", "messages")
 
     def split(self, member: Member, sample: Sample) -> Iterator[Item]:
         if sample.kind == "object" and "data" not in sample.keys:
