@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
+from rest_framework.test import APIClient
+
+from chatcore.models import Session
+from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_wire import Reply
 
 CHECKED_IN = Path(__file__).resolve().parents[2] / "docs" / "openapi.json"
 CONTRACT = {
@@ -128,3 +134,33 @@ def test_the_documentation_can_be_browsed_without_an_inline_script(
     assert page["Content-Type"].startswith("text/html")
     assert "<script>" not in page.content.decode()
     assert client.get("/api/docs/?script=")["Content-Type"].startswith("application/javascript")
+
+
+READ = [
+    "/sessions",
+    "/sessions/{session_id}",
+    "/sessions/{session_id}/messages",
+    "/sessions/{session_id}/context",
+    "/sessions/{session_id}/context/preview",
+    "/sessions/{session_id}/context/history",
+    "/sessions/{session_id}/compactions",
+    "/sessions/{session_id}/state",
+    "/models",
+    "/policies",
+    "/usage",
+]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("path", READ)
+def test_what_is_answered_is_what_is_described(
+    schema: dict[str, Any], api: APIClient, full: Session, scripted: ScriptedModel, path: str
+) -> None:
+    scripted.script(Reply(text="Fine."), Reply(text="They spoke of herons."))
+    address = f"/api/v1/sessions/{full.pk}"
+    assert api.post(f"{address}/messages", {"content": "Well?"}).status_code == 201
+    api.post(f"{address}/compact", {"wait": True})
+    answer = api.get(f"/api/v1{path.replace('{session_id}', str(full.pk))}")
+    operation = schema["paths"][f"/api/v1{path}"]["get"]
+    described = operation["responses"][str(answer.status_code)]["content"]["application/json"]
+    Draft202012Validator({**schema, **described["schema"]}).validate(answer.json())

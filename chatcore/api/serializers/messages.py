@@ -30,6 +30,12 @@ class MessageSerializer(serializers.ModelSerializer[Message]):
         allow_null=True,
         help_text="The message that this one is another version of.",
     )
+    finish_reason = serializers.ChoiceField(
+        choices=Message.FinishReason.choices,
+        allow_blank=True,
+        read_only=True,
+        help_text="Why the model ended its answer; empty: not known, or not ended.",
+    )
     cost = serializers.FloatField(
         allow_null=True,
         help_text="What its call cost, by the prices at that time; null: unknown.",
