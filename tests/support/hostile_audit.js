@@ -52,6 +52,7 @@ globalThis.audit = (page) => {
       const leaves = address.origin !== location.origin;
       if (
         element.closest(".prose") &&
+        !value.startsWith("#note-") && // a footnote of the same message
         !(element.target === "_blank" && element.relList.contains("noopener"))
       )
         object(element, "a link that keeps this page");
