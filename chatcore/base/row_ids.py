@@ -5,23 +5,14 @@ They tell when a row was made: nothing that acts as a secret has such an id.
 """
 
 import sys
-from collections.abc import Callable
-from contextlib import suppress
-from uuid import UUID, uuid4
+from uuid import UUID
 
-_make: Callable[[], UUID] = uuid4
 if sys.version_info >= (3, 14):
     from uuid import uuid7
-
-    _make = uuid7
 else:
-    # Until `bin/setup` has run after an upgrade, ids are random as before; for one release.
-    with suppress(ImportError):
-        from uuid_utils.compat import uuid7
-
-        _make = uuid7
+    from uuid_utils.compat import uuid7
 
 
 def make_row_id() -> UUID:
     """Return an id that is higher than those that this process made before."""
-    return _make()
+    return uuid7()
