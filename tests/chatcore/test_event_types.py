@@ -21,12 +21,13 @@ def test_every_event_name_fits_its_column() -> None:
 
 
 def test_no_module_writes_the_name_of_an_event_itself() -> None:
-    owners = {"chatcore/events/types.py"}
+    # The second has one in the condition of an index; tables know nothing of what is above them.
+    owners = {"chatcore/events/types.py", "chatcore/models/event.py"}
     names = {event.value for event in EventType}
     repeated_names = [
         f"{path}:{node.lineno} {node.value}"
-        for space in ("chatcore", "compaction")
-        for path in sorted(Path(settings.BASE_DIR, space).rglob("*.py"))
+        for package in ("chatcore", "compaction")
+        for path in sorted(Path(settings.BASE_DIR, package).rglob("*.py"))
         if "migrations" not in path.parts  # they repeat what was true once
         and path.relative_to(settings.BASE_DIR).as_posix() not in owners
         for node in ast.walk(ast.parse(path.read_text()))
