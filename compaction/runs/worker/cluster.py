@@ -224,7 +224,19 @@ def requeue_abandoned_runs(cluster: Any) -> None:
     for run_id in run_locks.collect_abandoned_runs():
         cluster.join(SETTLE_SECONDS)
         logger.warning("a worker died while it worked on compaction run %s", run_id)
-        attempt(requeue_run, run_id, is_innocent=not cluster.is_alive())
+        attempt(requeue_run, run_id, is_innocent=not has_sentinel(cluster))
+
+
+def has_sentinel(cluster: Any) -> bool:
+    """Return True while the process between the cluster and its workers lives.
+
+    Its death takes the workers with it before the cluster has noticed, on a busy machine long
+    before.
+    """
+    with suppress(psutil.NoSuchProcess):
+        children = psutil.Process(cluster.pid).children()
+        return any(child.status() != psutil.STATUS_ZOMBIE for child in children)
+    return False
 
 
 def resend_lost_runs() -> None:
