@@ -6,6 +6,7 @@ gains nothing.
 """
 
 import asyncio
+import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv6Address, ip_address, ip_network
@@ -55,6 +56,10 @@ _BLOCKLIST_V6 = [
 # Name lookups have threads of their own. asyncio.run() waits for the threads of the loop's default
 # executor, so a lookup that hangs there would delay the end of a call beyond its deadline.
 _RESOLVERS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="resolve")
+
+
+# No public name has another sign of ASCII (RFC 1123); letters of other scripts are encoded.
+_NO_SIGN_OF_NAMES = re.compile(r"(?![a-z0-9.-])[\x00-\x7f]")
 
 
 class NotReached(Exception):
@@ -129,7 +134,7 @@ def _is_inner_name(host: str) -> bool:
     except (OSError, UnicodeError):
         pass
     name = host.lower().rstrip(".")
-    return "." not in name or name.endswith(INNER_NAMES)
+    return "." not in name or name.endswith(INNER_NAMES) or bool(_NO_SIGN_OF_NAMES.search(name))
 
 
 def _is_allowed_host(host: str, port: int) -> bool:

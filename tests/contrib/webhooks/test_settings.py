@@ -43,6 +43,7 @@ def test_the_secret_is_shown_once_and_kept_encrypted(api: APIClient) -> None:
         ({"url": "ftp://example.com"}, "url"),
         ({"url": "https://user:pw@example.com"}, "url"),
         ({"url": "https://"}, "url"),
+        ({"url": "https://7.example.com*"}, "url"),
         ({"url": 5}, "url"),
         *(({"url": address}, "url") for address in UNREACHABLE_ADDRESSES),
         ({"url": "https://example.com", "events": ["message.delta"]}, "events"),
