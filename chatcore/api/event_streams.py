@@ -52,7 +52,7 @@ FRAME_SCHEMA = {
 _stream_slots = Slots()
 # Text, as generated clients take it. OpenAPI 3.2 has a word for what the frames are, 3.1 has not.
 STREAM_SCHEMA = {
-    "type": "string",
+    # Without a type: some readers take the schema for that of the text, some for that of a frame.
     "description": "Server-Sent Events: frames of `id`, `event` and `data`.",
     "x-itemSchema": FRAME_SCHEMA,
 }

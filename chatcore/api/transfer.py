@@ -89,6 +89,9 @@ class MessageImportView(OneImportAtATime, GenericAPIView[Message]):
         return Response(body, status=201)
 
 
+EXPORT_SCHEMA = {"description": "A file of the format: an object, or of Open WebUI's a list."}
+
+
 class SessionExportView(APIView):
     """A session as a file."""
 
@@ -96,7 +99,7 @@ class SessionExportView(APIView):
         operation_id="export_session",
         parameters=[FORMAT_PARAMETER],
         responses={
-            (200, "application/json"): OpenApiTypes.OBJECT,
+            (200, "application/json"): EXPORT_SCHEMA,
             (200, "text/markdown"): OpenApiTypes.STR,
         },
     )

@@ -20,7 +20,8 @@ from chatcore.base.rest.problems import InvalidFieldError
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 100
-CURSOR_PATTERN = "^Wz[AE]s[A-Za-z0-9_-]+$"  # base64 of a JSON list that begins with 0 or 1
+# Base64 of a JSON list that begins with 0 or 1; nothing is the first page.
+CURSOR_PATTERN = "^(?:Wz[AE]s[A-Za-z0-9_-]+)?$"
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class KeysetPagination(BasePagination):
         cursor = {
             "type": "string",
             "pattern": CURSOR_PATTERN,
-            "description": "From `next` or `previous` of another page.",
+            "description": "From `next` or `previous` of another page; empty: the first one.",
         }
         return [
             {"name": "limit", "in": "query", "schema": limit},
