@@ -280,6 +280,27 @@ def test_the_tree_of_branches_opens_one_that_was_left(page: Page, session: Sessi
     expect(page.locator("article[data-seq='1']")).to_be_focused()
 
 
+def test_whoever_goes_to_a_message_while_a_branch_opens_stays_there(
+    page: Page, session: Session
+) -> None:
+    held: list[Route] = []
+    store_exchange(session, "Where is the key?", "Under the mat.", "Which mat?", "The blue one.")
+    versions.edit_answer(session.messages.get(seq=2), "Nowhere.")
+    page.goto(f"/c/{session.pk}/")
+    expect(page.locator(".meter-used")).not_to_have_text("–")
+    page.get_by_role("button", name="2/2: all branches").click()
+    page.route(re.compile(r"/messages/\?"), lambda route: held.append(route), times=1)
+    tree = page.get_by_role("dialog", name="Branches of this chat")
+    tree.get_by_role("button", name="Under the mat. 3 messages").click()
+    wait_until(page, lambda: bool(held))
+    first = page.locator("article[data-seq='1']")
+    first.evaluate("article => { article.tabIndex = -1; article.focus() }")
+    held[0].continue_()
+    expect(page.get_by_text("The blue one.")).to_be_visible()
+    expect(page.locator("[data-working]")).to_have_count(0)
+    expect(first).to_be_focused()
+
+
 def test_whoever_goes_on_while_a_branch_opens_keeps_the_focus(page: Page, session: Session) -> None:
     held: list[Route] = []
     store_exchange(session, "Where is the key?", "Under the mat.", "Which mat?", "The blue one.")

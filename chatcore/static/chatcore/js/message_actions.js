@@ -58,10 +58,11 @@ export class MessageActions {
       this.dialog.close();
       const focused = document.activeElement;
       if (opensBranch) await this.chat.reloadMessages();
-      // Whoever has gone elsewhere meanwhile, or writes, keeps the focus.
-      const writes = document.activeElement.matches("input, textarea");
-      if (this.#branchButton !== button || this.dialog.open) return;
-      if (writes && document.activeElement !== focused) return;
+      // Whoever has gone elsewhere meanwhile, or writes, keeps the focus. It goes to another button
+      // of the messages by itself, when its own is replaced with them.
+      const now = document.activeElement;
+      const hasLeft = now !== focused && !now.matches("body, .timeline button");
+      if (this.#branchButton !== button || this.dialog.open || hasLeft) return;
       await this.chat.cards.goToMessage(goesTo ?? seq);
     });
   }
