@@ -50,9 +50,9 @@ FRAME_SCHEMA = {
 # Streams that follow a session. One that begins with a turn ends with it, and is bounded as turns
 # are (chatcore/turns/capacity.py).
 _stream_slots = Slots()
-# Text, as generated clients take it. OpenAPI 3.2 has a word for what the frames are, 3.1 has not.
+# OpenAPI 3.2 has a word for what the frames of a stream are, 3.1 has not. So some readers take the
+# schema for that of the whole text and some for that of a frame, and it names no type.
 STREAM_SCHEMA = {
-    # Without a type: some readers take the schema for that of the text, some for that of a frame.
     "description": "Server-Sent Events: frames of `id`, `event` and `data`.",
     "x-itemSchema": FRAME_SCHEMA,
 }

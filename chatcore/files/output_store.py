@@ -34,8 +34,8 @@ logger = logging.getLogger(__name__)
 
 ALIAS = "outputs"
 MEGABYTE = 1024 * 1024
-# Longer than any import takes from its first file to its last row.
 OWNER_FILE = "installation"  # its content is the key of the database that the files belong to
+# Longer than any import takes from its first file to its last row.
 ORPHAN_AGE = timedelta(hours=1)
 BATCH_SIZE = 500  # names of one query
 
