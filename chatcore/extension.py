@@ -125,8 +125,8 @@ class Extension:
 
     # Paths of REST that a token of the scope "chat" may not use.
     account_paths: tuple[str, ...] = ()
-    # A condition of SQL that is true where it may limit anybody's tools: each measurement of a
-    # context asks it (chatcore/models/statements.py).
+    # A condition of SQL that is true where it may limit anybody's tools: each request and each
+    # measurement of a context asks it (chatcore/models/statements.py).
     tool_limits_sql: str = ""
     # A model whose rows say when their `session` came here, which retention takes for a use.
     arrivals: str = ""

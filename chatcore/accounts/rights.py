@@ -54,6 +54,16 @@ def list_allowed(user_id: object, kind: Kind) -> AllowedNames:
     return _collect([user_id], kind)
 
 
+def list_allowed_tools(user_id: object, *, has_limits: bool) -> AllowedNames:
+    """Return the tools that a user may use; no query where no app limits anybody's.
+
+    `has_limits` is what the statements of a context say (Extension.tool_limits_sql).
+    """
+    if not has_limits and settings.CHATCORE["ALLOW_BY_DEFAULT"]:
+        return EVERYTHING
+    return list_allowed(user_id, Kind.TOOL)
+
+
 def list_allowed_in(session_id: UUID, kind: Kind) -> AllowedNames:
     """Return what the owner of a session may use there."""
     return _collect(Session.objects.filter(pk=session_id).values("owner"), kind)

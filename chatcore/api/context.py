@@ -22,15 +22,15 @@ from chatcore.api.serializers.context import (
 from chatcore.api.serializers.sessions import SessionSerializer
 from chatcore.base.rest import conditions
 from chatcore.base.rest.problems import Problem
-from chatcore.context import builder, revisions
+from chatcore.context import revisions
 from chatcore.context.compactor import get_compactor
 from chatcore.context.sent_requests import list_left_out, load_request
 from chatcore.models import ContextRevision, Session
 from chatcore.providers import registry as provider_registry
 from chatcore.sessions.changes import record_session_change
 from chatcore.signals import pre_request
-from chatcore.tools import registry as tool_registry
 from chatcore.turns import recall
+from chatcore.turns.prepared_calls import build_next_request
 
 
 class ContextPreviewView(APIView):
@@ -42,9 +42,8 @@ class ContextPreviewView(APIView):
     def get(self, request: Request, session_id: UUID) -> Response:
         """Return exactly what the next request would send."""
         session = get_owned_session(request, session_id)
-        tools = tool_registry.list_session_tools(session)
         pre_request.send(None, session=session)
-        complete_request = builder.build_request(session, tools=tools)
+        complete_request = build_next_request(session)
         fitted_request = get_compactor().preview_request(session, complete_request)
         model_request = fitted_request.request
         sent_request = model_request

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db import DatabaseError, InterfaceError
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiResponse
 from rest_framework.request import Request
@@ -102,7 +102,12 @@ def build_turn_response(turn: Turn) -> Response:
         raise build_turn_problem(turn)
     # Another answer has its question in an earlier turn.
     rows = Message.objects.filter(Q(turn=turn) | Q(pk=turn.question_id))
-    messages = list(rows.prefetch_related("attachments").order_by("seq"))
+    replacements = Message.objects.filter(replaces=OuterRef("pk"))
+    messages = list(
+        rows.annotate(is_replaced=Exists(replacements))
+        .prefetch_related("attachments")
+        .order_by("seq")
+    )
     assistant_messages = [message for message in messages if message.role == Message.Role.ASSISTANT]
     is_waiting = turn.status == Turn.Status.WAITING
     open_calls = waiting.find_open_calls(turn) if is_waiting else waiting.OpenCalls()
@@ -116,7 +121,12 @@ def build_turn_response(turn: Turn) -> Response:
         "approvals": waiting.build_approval_requests(turn, open_calls.undecided_calls),
         "notices": turn.list_new_notices(),
     }
-    context = {"versions": versions.map_message_versions(turn.session_id)}
+    # Few messages are versions of each other. Which are is asked of the whole session.
+    has_versions = any(
+        message.replaces_id or message.is_replaced  # type: ignore[attr-defined]  # annotated
+        for message in messages
+    )
+    context = {"versions": versions.map_message_versions(turn.session_id) if has_versions else {}}
     return Response(AnswerSerializer(body, context=context).data, status=201)
 
 

@@ -11,14 +11,17 @@ from chatcore.providers import params as provider_params
 from chatcore.providers.base import ChatMessage, Request, Tool
 
 
-def build_request(session: Session, *, tools: Sequence[Tool] = ()) -> Request:
+def build_request(
+    session: Session, *, tools: Sequence[Tool] = (), revision: ActiveRevision | None = None
+) -> Request:
     """Build the next request of a session from the database.
 
     The cost grows with the number of live messages, not with the length of the history. The
     session's context fields are refreshed, so `session.context_version` is the version that the
-    request was built on.
+    request was built on; `revision` is the one in force if it is loaded already.
     """
-    revision = context_live_messages.load_active_revision(session)
+    if revision is None:
+        revision = context_live_messages.load_active_revision(session)
     provider = session.model.provider if session.model else None
     params = provider_params.select_params(session.params, provider)
     max_tokens = params.pop("max_tokens", None)

@@ -60,6 +60,8 @@ class ActiveRevision:
     placement: Mapping[str, Any] = field(default_factory=dict)
     has_files: bool = False
     has_edits: bool = False
+    has_outputs: bool = False
+    has_tool_limits: bool = False
     recalled: Mapping[str, Any] | None = None
 
 
@@ -128,6 +130,8 @@ def load_active_revision(session: Session) -> ActiveRevision:
         placement=row["placement"] or {},
         has_files=row["has_files"],
         has_edits=row["has_edits"],
+        has_outputs=row["has_outputs"],
+        has_tool_limits=row["has_tool_limits"],
         recalled=row["recalled"],
     )
 

@@ -38,6 +38,8 @@ def to_time(value: Any) -> datetime:
 # Session.objects.filter(pk=session_id) with its session.revisions.filter(version=context_version).
 # `has_files`: Attachment.objects.filter(session=session_id, kind="file", message__isnull=False).
 # `has_edits`: ContextEdit.objects.filter(session=session_id, until_version=None).
+# `has_outputs`: Attachment.objects.filter(session=session_id, kind="output").
+# `has_tool_limits`: whether an app may limit anybody's tools (Extension.tool_limits_sql).
 # `recalled`: Turn.objects.filter(session=session_id, status__in=Turn.OPEN_STATUSES).
 _CONTEXT_SQL = """
     SELECT
@@ -56,6 +58,11 @@ _CONTEXT_SQL = """
             SELECT 1 FROM chatcore_contextedit edit
             WHERE edit.session_id = session.id AND edit.until_version IS NULL
         ) AS has_edits,
+        EXISTS (
+            SELECT 1 FROM chatcore_attachment file
+            WHERE file.session_id = session.id AND file.kind = 'output'
+        ) AS has_outputs,
+        {tool_limits} AS has_tool_limits,
         (
             SELECT turn.recalled FROM chatcore_turn turn
             WHERE turn.session_id = session.id AND turn.status IN ('running', 'waiting')
@@ -71,6 +78,8 @@ _CONTEXT_CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "placement": json.loads,
     "has_files": bool,
     "has_edits": bool,
+    "has_outputs": bool,
+    "has_tool_limits": bool,
     "recalled": json.loads,
 }
 
@@ -252,7 +261,8 @@ def reserve_numbers(
 
 def load_context_row(session_id: UUID) -> dict[str, Any] | None:
     """Return what decides about the next request of a session; None if the session is deleted."""
-    return _fetch_row(_CONTEXT_SQL, [adapt_uuid(session_id)], _CONTEXT_CONVERTERS)
+    statement = _add_tool_limits(_CONTEXT_SQL)
+    return _fetch_row(statement, [adapt_uuid(session_id)], _CONTEXT_CONVERTERS)
 
 
 def load_live_rows(
@@ -277,13 +287,14 @@ def load_measured_row(session_id: UUID) -> dict[str, Any] | None:
 
     None if the session is deleted.
     """
-    return _fetch_row(_build_session_sql(), [adapt_uuid(session_id)], _SESSION_CONVERTERS)
+    statement = _add_tool_limits(_SESSION_SQL)
+    return _fetch_row(statement, [adapt_uuid(session_id)], _SESSION_CONVERTERS)
 
 
 @cache
-def _build_session_sql() -> str:
+def _add_tool_limits(statement: str) -> str:
     conditions = [each.tool_limits_sql for each in get_extensions() if each.tool_limits_sql]
-    return _SESSION_SQL.format(tool_limits=" OR ".join(conditions) or "FALSE")
+    return statement.format(tool_limits=" OR ".join(conditions) or "FALSE")
 
 
 def fetch_rows(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:

@@ -5,9 +5,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
-from chatcore.accounts.rights import EVERYTHING, AllowedNames, Kind, list_allowed, list_allowed_in
-from chatcore.base.databases.literals import Literal
+from chatcore.accounts.rights import (
+    EVERYTHING,
+    AllowedNames,
+    Kind,
+    list_allowed_in,
+    list_allowed_tools,
+)
 from chatcore.base.traces import spans
+from chatcore.context.live_messages import ActiveRevision
 from chatcore.models import Session, Turn
 from chatcore.projects.system_text import has_left_out
 from chatcore.providers.base import Tool, ToolCall
@@ -77,11 +83,11 @@ def build_definitions(
     ]
 
 
-def list_session_tools(session: Session) -> list[Tool]:
+def list_session_tools(session: Session, revision: ActiveRevision) -> list[Tool]:
     """Return the tools that the session's model may call; none if it cannot call tools.
 
-    The models of a provider with the option `server_tools: false` are offered those of clients
-    alone.
+    `revision` is what its next request is built on. The models of a provider with the option
+    `server_tools: false` are offered those of clients alone.
     """
     if session.model is None or not session.model.may_call_tools:
         return []
@@ -89,8 +95,8 @@ def list_session_tools(session: Session) -> list[Tool]:
         return []
     return build_definitions(
         session.tools,
-        allowed_names=list_allowed(session.owner_id, Kind.TOOL),
-        has_outputs=session.attachments.filter(kind=Literal("output")).exists(),
+        allowed_names=list_allowed_tools(session.owner_id, has_limits=revision.has_tool_limits),
+        has_outputs=revision.has_outputs,
         has_hidden_files=has_left_out(session),
         session_id=session.pk,
     )

@@ -6,11 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chatcore.events.types import (
-    EventType,
-    NewEvent,
-    ToolCallCompletedPayload,
-)
+from chatcore.context.live_messages import ActiveRevision
+from chatcore.events.types import EventType, NewEvent, ToolCallCompletedPayload
 from chatcore.models import Message, Session, Turn
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import Request, StreamEnd, Tool, ToolCall
@@ -97,9 +94,9 @@ def validate_tools(
     return valid_definitions
 
 
-def list_offered_tools(session: Session, turn: Turn) -> list[Tool]:
+def list_offered_tools(session: Session, turn: Turn, revision: ActiveRevision) -> list[Tool]:
     """Return the tools of this turn: the session's, those of its MCP servers, the client's."""
-    tools = {tool.name: tool for tool in tool_registry.list_session_tools(session)}
+    tools = {tool.name: tool for tool in tool_registry.list_session_tools(session, revision)}
     tools |= {tool.definition.name: tool.definition for tool in list_turn_tools(turn)}
     return merge_tools(list(tools.values()), turn.tools)
 

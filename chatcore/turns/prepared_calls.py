@@ -5,13 +5,15 @@ from dataclasses import dataclass, replace
 
 from chatcore.context import builder, clearing, sent_files
 from chatcore.context.compactor import FittedRequest, get_compactor
+from chatcore.context.live_messages import load_active_revision
 from chatcore.context.recalled import has_block
 from chatcore.context.sent_requests import list_left_out
-from chatcore.models import Turn
+from chatcore.models import Session, Turn
 from chatcore.providers.base import Connection, Request, Tool
 from chatcore.providers.errors import ContextOverflow
 from chatcore.providers.registry import build_connection
 from chatcore.signals import pre_request
+from chatcore.tools import registry as tool_registry
 from chatcore.turns import client_tools, recall
 
 
@@ -24,6 +26,13 @@ class PreparedCall:
     left_out: Sequence[int]
 
 
+def build_next_request(session: Session) -> Request:
+    """Build the next request of a session, with the tools that its model may call."""
+    revision = load_active_revision(session)
+    tools = tool_registry.list_session_tools(session, revision)
+    return builder.build_request(session, tools=tools, revision=revision)
+
+
 def prepare_call(turn: Turn) -> PreparedCall:
     """Return how to reach the provider, and the next request, made to fit.
 
@@ -32,11 +41,12 @@ def prepare_call(turn: Turn) -> PreparedCall:
     session = turn.session
     assert session.model is not None
     connection = build_connection(session.model.provider)
+    pre_request.send(None, session=session)
+    revision = load_active_revision(session)
     tools: Sequence[Tool] = []
     if session.model.may_call_tools:
-        tools = client_tools.list_offered_tools(session, turn)
-    pre_request.send(None, session=session)
-    request = builder.build_request(session, tools=tools)
+        tools = client_tools.list_offered_tools(session, turn, revision)
+    request = builder.build_request(session, tools=tools, revision=revision)
     request = client_tools.forbid_calls_over_limit(turn, request)
     request = recall.bring_back_passages(turn, request)
     request = clearing.clear_turn_request(turn, request)

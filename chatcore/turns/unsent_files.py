@@ -8,12 +8,11 @@ from uuid import UUID
 
 from django.db import transaction
 
-from chatcore.context import builder
 from chatcore.context.compactor import get_compactor
 from chatcore.files.rendering import MessageFiles, fence_text
 from chatcore.models import Attachment, Session
 from chatcore.providers.base import ChatMessage, File
-from chatcore.tools import registry as tool_registry
+from chatcore.turns.prepared_calls import build_next_request
 from models_registry.models import AiModel
 
 PAGE_END = "\f"
@@ -65,8 +64,7 @@ def _fit_texts(session: Session, files: Sequence[Attachment]) -> list[str]:
     parts = tuple(File(name=file.name, size=file.size, text=file.text) for file in files)
     contents = MessageFiles(text="\n\n".join(map(fence_text, parts)), files=parts)
     message = contents.add_to_message(ChatMessage(role="user", seq=session.last_seq + 1))
-    tools = tool_registry.list_session_tools(session)
-    request = builder.build_request(session, tools=tools)
+    request = build_next_request(session)
     request = replace(request, messages=[*request.messages, message])
     fitted_request = get_compactor().preview_request(session, request).request
     newest = next(

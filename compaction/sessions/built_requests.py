@@ -8,7 +8,7 @@ from chatcore.context.clearing import clear_again, list_applied_edits
 from chatcore.files.rendering import replace_file_texts
 from chatcore.models import Session
 from chatcore.providers.base import Request
-from chatcore.tools import registry as tool_registry
+from chatcore.turns.prepared_calls import build_next_request
 from compaction.core import attachments
 from compaction.core.counting import build_counter
 from compaction.core.estimate import LastUsage, estimate_transcript
@@ -40,7 +40,7 @@ def rebuild_request(session: Session, request: Request | None = None) -> Request
         rebuilt_request = builder.build_request(session, tools=request.tools)
         rebuilt_request = replace(rebuilt_request, params=request.params)
         return clear_again(session.model, rebuilt_request, request)
-    return builder.build_request(session, tools=tool_registry.list_session_tools(session))
+    return build_next_request(session)
 
 
 def parse_request(

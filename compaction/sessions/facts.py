@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import QuerySet
 
-from chatcore.accounts.rights import EVERYTHING, AllowedNames, Kind, list_allowed_in
+from chatcore.accounts.rights import list_allowed_tools
 from chatcore.context import live_sums, recalled, summary_block
 from chatcore.context.live_sums import LiveContext
 from chatcore.files.rendering import MAX_IMAGES
@@ -255,7 +254,7 @@ def _list_tools(
     if row["provider_options"].get("server_tools", True):
         built_in_tools = tool_registry.build_definitions(
             row["tools"],
-            allowed_names=_list_allowed_tools(session_id, row),
+            allowed_names=list_allowed_tools(row["owner_id"], has_limits=row["has_tool_limits"]),
             has_outputs=bool(row["has_outputs"]),
             has_hidden_files=bool(
                 shared_text and choose_files(shared_text.files, _count_file_chars(row))[1]
@@ -263,13 +262,6 @@ def _list_tools(
             session_id=session_id,
         )
     return client_tools.merge_tools(built_in_tools, row["turn_tools"] or ())
-
-
-def _list_allowed_tools(session_id: UUID, row: Mapping[str, object]) -> AllowedNames:
-    """Return what the owner may use; no query where no group limits anybody."""
-    if not row["has_tool_limits"] and settings.CHATCORE["ALLOW_BY_DEFAULT"]:
-        return EVERYTHING
-    return list_allowed_in(session_id, Kind.TOOL)
 
 
 def _count_file_chars(row: dict[str, Any]) -> int:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from chatcore.context import live_messages, revisions, summary_block
-from chatcore.context.live_messages import LiveMessage
+from chatcore.context.live_messages import ActiveRevision, LiveMessage
 from chatcore.files.rendering import replace_file_texts
 from chatcore.models import ContextRevision, Message, Session, Turn
 from chatcore.projects.system_text import build_system_text
@@ -37,8 +37,8 @@ def load_transcript(
     `fit_request` is applied only if the context has files, since it may only change those.
     """
     session = Session.objects.select_related("model__provider").get(pk=facts.session_id)
-    tool_definitions = _list_tools(session)
     revision = live_messages.load_active_revision(session)
+    tool_definitions = _list_tools(session, revision)
     context_messages = live_messages.drop_unsent_messages(
         live_messages.iterate_live_messages(session, revision), revision.boundary_seq
     )
@@ -168,7 +168,7 @@ def _keep_difference(first_text: str | None, content: str) -> str | None:
     return None if first_text == content else first_text
 
 
-def _list_tools(session: Session) -> Sequence[Tool]:
+def _list_tools(session: Session, revision: ActiveRevision) -> Sequence[Tool]:
     """Return the tools that the open turn's requests offer, its client's tools included.
 
     Without an open turn these are the tools that the next turn would offer.
@@ -176,5 +176,5 @@ def _list_tools(session: Session) -> Sequence[Tool]:
     turn = session.turns.filter(status__in=Turn.OPEN_STATUSES).first()
     supports_tools = session.model is not None and session.model.may_call_tools
     if turn and supports_tools:
-        return client_tools.list_offered_tools(session, turn)
-    return tool_registry.list_session_tools(session)
+        return client_tools.list_offered_tools(session, turn, revision)
+    return tool_registry.list_session_tools(session, revision)

@@ -26,7 +26,6 @@ from chatcore.accounts.spending import (
     settle_call,
 )
 from chatcore.base.databases.patience import store_patiently
-from chatcore.context import builder
 from chatcore.models import Message, Session
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta
@@ -38,7 +37,7 @@ from chatcore.providers.errors import (
     ProviderTimeout,
 )
 from chatcore.providers.registry import build_connection, choose_effort
-from chatcore.tools import registry as tool_registry
+from chatcore.turns.prepared_calls import build_next_request
 from compaction.models import pack_text
 from compaction.sessions.translation import estimate_stored_tokens
 from models_registry.models import AiModel
@@ -312,11 +311,15 @@ def _build_request(session_id: UUID, model: AiModel, prompt: Prompt) -> Request:
             params=_build_params(model, prompt, {}),
         )
     session = Session.objects.select_related("model__provider").get(pk=session_id)
-    tools = tool_registry.list_session_tools(session) if model.may_call_tools else ()
-    talk = builder.build_request(session, tools=tools)
+    talk = build_next_request(session)
+    if not model.may_call_tools:
+        talk = replace(talk, tools=())
     params = _build_params(model, prompt, talk.params)
     # Where requests mark what is cached, another choice of tools would make the cache useless.
-    if tools and not provider_registry.get_capabilities(model.provider.protocol).has_cache_marks:
+    if (
+        talk.tools
+        and not provider_registry.get_capabilities(model.provider.protocol).has_cache_marks
+    ):
         params["tool_choice"] = "none"
     return replace(
         talk,

@@ -6,11 +6,13 @@ from collections.abc import Collection
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from chatcore.context import builder, live_messages
+from chatcore.contrib.group_rights.models import GroupRights
 from chatcore.models import (
     Attachment,
     ContextEdit,
@@ -75,6 +77,8 @@ def load_context_row_by_orm(session: Session) -> dict[str, Any]:
         "placement": revision.placement if revision else None,
         "has_files": session.attachments.filter(kind="file", message__isnull=False).exists(),
         "has_edits": session.context_edits.filter(until_version=None).exists(),
+        "has_outputs": session.attachments.filter(kind="output").exists(),
+        "has_tool_limits": GroupRights.objects.filter(limits_tools=True).exists(),
         "recalled": open_turn.recalled if open_turn else None,
     }
 
@@ -115,6 +119,8 @@ def test_a_session_with_a_revision_has_the_row_that_the_orm_gives(session: Sessi
         "placement": {"place": "first_user"},
         "has_files": False,
         "has_edits": False,
+        "has_outputs": False,
+        "has_tool_limits": False,
         "recalled": None,
     }
 
@@ -136,12 +142,15 @@ def test_files_count_once_they_are_sent_and_edits_while_they_are_in_force(
 ) -> None:
     fill(session)
     attach(session)
+    assert statements.load_context_row(session.pk) == load_context_row_by_orm(session)
     attach(session, kind="output", message=session.messages.get(seq=9))
     edit(session, 8, until_version=2)
+    GroupRights.objects.create(group=Group.objects.create(name="few"), limits_tools=True)
     row = statements.load_context_row(session.pk)
     assert row == load_context_row_by_orm(session)
     assert row is not None
     assert (row["has_files"], row["has_edits"]) == (False, False)
+    assert (row["has_outputs"], row["has_tool_limits"]) == (True, True)
     attach(session, message=session.messages.get(seq=1))
     edit(session, 8)
     row = statements.load_context_row(session.pk)

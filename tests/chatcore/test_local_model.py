@@ -16,6 +16,7 @@ from django.conf import settings
 from pytest_django import DjangoDbBlocker
 from rest_framework.test import APIClient
 
+from chatcore.context.live_messages import ActiveRevision
 from chatcore.models import Session
 from chatcore.serving.local_model import register, weights
 from chatcore.serving.local_model.server import find_free_port
@@ -137,7 +138,9 @@ def test_the_registry_has_its_true_window_and_makes_it_the_default(described: Ai
     assert described.name in {each.name for each in weights.WEIGHTS_BY_SIZE["0.5b"]}
     assert described.context_window_size == WINDOW
     assert described.supports_tools
-    assert list_session_tools(Session(model=described)) == []  # a client's tools alone
+    assert (
+        list_session_tools(Session(model=described), ActiveRevision()) == []
+    )  # a client's tools alone
     assert AiModel.objects.find_default() == described
     assert described.provider.reveal_api_key() == API_KEY
 

@@ -23,9 +23,10 @@ from chatcore.models import Project, ProjectFile, Session, Turn
 from chatcore.projects import changes, file_search, system_text
 from chatcore.providers.base import ToolCall
 from chatcore.sessions.changes import record_session_change
-from chatcore.tools.registry import list_session_tools, run_tool
+from chatcore.tools.registry import run_tool
 from chatcore.transfer.user_export import write_user_export
 from chatcore.turns.forks import fork_session
+from chatcore.turns.prepared_calls import build_next_request
 from compaction.requests.guard import estimate_next_request
 from compaction.runs import engine
 from compaction.sessions.facts import load_session_facts
@@ -288,14 +289,14 @@ LONG_FILE = "".join(
 def test_files_that_do_not_fit_are_searched_and_quoted_with_their_place(
     session: Session, project: Project, scripted: ScriptedModel
 ) -> None:
-    assert "search_project_files" not in [tool.name for tool in list_session_tools(session)]
+    assert "search_project_files" not in [tool.name for tool in build_next_request(session).tools]
     late = f"{LONG_FILE}\fThe deposit of 1,250 euros is paid back within thirty days.\n{LONG_FILE}"
     changes.add_file(project, name="house rules.txt", data=late.encode())
-    names = [tool.name for tool in list_session_tools(session)]
+    names = [tool.name for tool in build_next_request(session).tools]
     assert names[-1] == "search_project_files"
     facts = load_session_facts(session.pk)
     assert facts
-    assert facts.sizes.tool_chars == len(serialize_tools(list_session_tools(session)))
+    assert facts.sizes.tool_chars == len(serialize_tools(build_next_request(session).tools))
     question = {"query": "When is a deposit paid?"}
     scripted.script(
         Reply(tool_calls=[make_tool_call("search_project_files", question)]),
