@@ -203,12 +203,6 @@ class CompactionRun(models.Model):
                 condition=Q(status="queued"),
                 name="runs_in_line",
             ),
-            # Those whose copy of the policy retention takes one day.
-            models.Index(
-                fields=["finished_at"],
-                condition=Q(policy_snapshot__isnull=False),
-                name="runs_with_snapshots",
-            ),
             # When an owner was last served.
             models.Index(
                 fields=["owner", "-started_at"],

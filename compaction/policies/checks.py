@@ -12,7 +12,7 @@ from compaction.core.knobs import PolicyError
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy
 
-PERIODS = ("CALL_DAYS", "RUN_DAYS", "SNAPSHOT_DAYS")
+PERIODS = ("CALL_DAYS", "RUN_DAYS")
 NAMES = ("POLICY", "AUTOMATIC", "THRESHOLD", "SUMMARY_MODEL", *PERIODS)
 
 

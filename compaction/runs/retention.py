@@ -1,16 +1,14 @@
 """Delete the records of runs whose time is over.
 
 What was asked of the model goes after COMPACTION["CALL_DAYS"], the runs that changed nothing after
-COMPACTION["RUN_DAYS"], and the copy of the policy that a run had after COMPACTION["SNAPSHOT_DAYS"],
-which count from the upgrade on that brought them; 0 days keep them for good. A run that changed a
-context stays as long as its session, because it can be undone. So does everything that is on hold.
+COMPACTION["RUN_DAYS"]; 0 days keep them for good. A run that changed a context stays as long as its
+session, because it can be undone. So does everything that is on hold.
 """
 
 import math
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -20,12 +18,10 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from chatcore.extension import exclude_kept
-from chatcore.models import Installation
 from chatcore.sessions.upkeep import find_clock_problem
 from compaction.models import CompactionRun, ModelCall
 
 DEFAULT_CALL_DAYS = 30
-DEFAULT_SNAPSHOT_DAYS = 30
 SCAN_ROWS = 1_000  # read at once
 BATCH_ROWS = 50  # deleted in one transaction, which blocks SQLite's other writers
 Status = CompactionRun.Status
@@ -59,10 +55,6 @@ def _find_old_records() -> Iterator[Callable[[], object]]:
     if days := settings.COMPACTION.get("RUN_DAYS", 0):
         for run_ids in _find_fruitless_runs(now - timedelta(days=days)):
             yield from (rows.delete for rows in _split(CompactionRun.objects.all(), run_ids))
-    if days := settings.COMPACTION.get("SNAPSHOT_DAYS", DEFAULT_SNAPSHOT_DAYS):
-        for run_ids in _find_old_snapshots(now - timedelta(days=days)):
-            for rows in _split(CompactionRun.objects.all(), run_ids):
-                yield partial(rows.update, policy_snapshot=None)
 
 
 def _split(rows: QuerySet[Any], ids: list[Any]) -> Iterator[QuerySet[Any]]:
@@ -86,16 +78,6 @@ def _find_old_calls(cutoff: datetime) -> Iterator[list[int]]:
 
 def _find_fruitless_runs(cutoff: datetime) -> Iterator[list[UUID]]:
     runs = CompactionRun.objects.filter(status__in=FRUITLESS, created_at__lt=cutoff)
-    runs = exclude_kept(runs, "session__owner").order_by()
-    while ids := list(runs.values_list("pk", flat=True)[:SCAN_ROWS]):
-        yield ids
-
-
-def _find_old_snapshots(cutoff: datetime) -> Iterator[list[UUID]]:
-    """Yield the runs that ended long ago and still have a copy of their policy."""
-    if Installation.load().retention_since > cutoff:
-        return
-    runs = CompactionRun.objects.filter(finished_at__lt=cutoff, policy_snapshot__isnull=False)
     runs = exclude_kept(runs, "session__owner").order_by()
     while ids := list(runs.values_list("pk", flat=True)[:SCAN_ROWS]):
         yield ids
