@@ -145,6 +145,8 @@ def _claim_due_deliveries() -> list[WebhookDelivery]:
         webhook__is_active=True,
         webhook__owner__is_active=True,
     )
+    if not due_deliveries.exists():
+        return []  # all that an idle server needs to know, in a quarter of the time
     owner_rank = Window(
         RowNumber(), partition_by=F("webhook__owner"), order_by=F("next_attempt_at").asc()
     )

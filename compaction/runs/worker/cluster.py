@@ -129,7 +129,7 @@ class ClusterKeeper:
                 faulthandler.dump_traceback_later(SILENCE_SECONDS, exit=True)
                 requeue_abandoned_runs(cluster)
             if now >= next_look:
-                next_look = now + min(LOOK_INTERVAL, self.patience / 4)
+                next_look = now + min(LOOK_INTERVAL, self.patience / 3)
                 stuck_pids = [p.pid for p in list_processes_below() if is_stuck(p)]
                 stuck_since = {pid: stuck_since.get(pid, now) for pid in stuck_pids}
                 if any(now - since >= self.patience / 3 for since in stuck_since.values()):
