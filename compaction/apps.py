@@ -17,6 +17,7 @@ keep_old_names(
         "compaction.checks": "compaction.policies.checks",
         "compaction.shortcuts": "compaction.api.shortcuts",
         "compaction.sizing": "compaction.sessions",
+        "compaction.core.excerpts": "compaction.core.budget_check",
     }
 )
 

@@ -11,10 +11,9 @@ from typing import Any
 from django import forms
 from django.utils.safestring import SafeString, mark_safe
 
-from compaction.core.knobs import KnobGroup, PolicyError, get_help, get_rule, list_knobs
+from compaction.core.knobs import FLAG, KnobGroup, PolicyError, Rule, get_help, get_rule, list_knobs
 from compaction.core.policy import STAGES, Policy
 from compaction.core.presets import ONECLAW, PRESETS
-from compaction.core.rules import FLAG, Rule
 from compaction.models import CompactionPolicy
 
 MAX_SHOWN = 160  # characters of a base's value beside its field

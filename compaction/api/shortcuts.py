@@ -15,8 +15,8 @@ from compaction.core.budget_check import (
     check_context_budget,
     estimate_messages_tokens,
     estimate_tokens,
+    truncate_to_token_budget,
 )
-from compaction.core.excerpts import truncate_to_token_budget
 from compaction.core.policy import STAGES, Policy
 from compaction.core.transcript import TranscriptEntry
 from compaction.models import CompactionRun

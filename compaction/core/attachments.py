@@ -8,10 +8,9 @@ at most 12,000. Two files of 15,000 and 5,000 tokens get 9,000 and 3,000 of them
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compaction.core.budget import take_share
+from compaction.core.budget import share_evenly, take_share
 from compaction.core.estimate import CHARS_PER_TOKEN
-from compaction.core.groups.conduct import FilesKnobs
-from compaction.core.sharing import share_evenly
+from compaction.core.knobs import FilesKnobs
 from compaction.core.tool_output import preview_text
 
 FILE_READ_BUDGET_PERCENT = 0.6

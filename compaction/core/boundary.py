@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from compaction.core.budget import take_share
-from compaction.core.groups.stages import ProtectKnobs
+from compaction.core.knobs import ProtectKnobs
 from compaction.core.tool_pairs import find_safe_cuts
 from compaction.core.transcript import TranscriptEntry
 

@@ -11,12 +11,12 @@ A worked example, `oneclaw` in a window of 8,192 tokens:
 So a pass begins above 6,963 tokens, keeps the newest 2,048 as they are, and stops at 4,096.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from compaction.core.groups.size import BudgetKnobs
+from compaction.core.knobs import BudgetKnobs
 from compaction.core.policy import Policy
 
 # A model may take less input than its window less the answer. A threshold at that limit would be
@@ -199,3 +199,23 @@ def _compute_target(policy: Policy, basis: int, threshold: int, tail_tokens: int
     if policy.target.ratio is not None:
         return min(max_target, take_share(policy.target.ratio, basis))
     return min(max_target, tail_tokens) if policy.target.otherwise == "tail" else max_target
+
+
+def share_evenly(demands: Sequence[int], budget: int) -> list[int]:
+    """Return what each demand gets: all of it, or the same amount as every other that is cut.
+
+    For example, 100 shared by demands of 10, 200 and 60 gives 10, 45 and 45: a demand under the
+    level is met, and what it leaves raises the level of the others (water-filling).
+    """
+    level = _find_level(demands, max(0, budget))
+    return [min(demand, level) for demand in demands]
+
+
+def _find_level(demands: Sequence[int], budget: int) -> int:
+    remaining_budget = budget
+    for index, demand in enumerate(sorted(demands)):
+        level = remaining_budget // (len(demands) - index)
+        if demand > level:
+            return level
+        remaining_budget -= demand
+    return max(demands, default=0)

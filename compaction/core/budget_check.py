@@ -4,6 +4,8 @@ The functions and their results follow NeuroLink (docs/origins.md).
 """
 
 import json
+import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,6 +17,12 @@ from compaction.core.presets import PRESETS
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
 
 NEUROLINK = PRESETS["neurolink"]
+
+ELLIPSIS = "..."
+MIN_SHARE = 0.5  # a nicer end may cost up to half of what would fit
+
+_SENTENCE_END = re.compile(r"[.!?](?=\s|$)|[。！？\n]")
+_SPACE = re.compile(r"\s")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -187,3 +195,37 @@ def _estimate_definition(tool: object, policy: Policy) -> int:
 
 def _dump_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def truncate_to_token_budget(
+    text: str, max_tokens: int, provider: str = "", *, policy: Policy = PRESETS["neurolink"]
+) -> tuple[str, bool]:
+    """Return the text, or as much of its beginning as fits with "..." after it, and if it was cut.
+
+    `provider` is the model's family. Returns an empty text if not even the dots fit.
+    (NeuroLink, truncateToTokenBudget)
+    """
+    token_counter = build_counter(policy, provider)
+    if token_counter.count_text(text) <= max_tokens:
+        return text, False
+
+    def count_prefix(length: int) -> int:
+        return token_counter.count_text(text[:length] + ELLIPSIS)
+
+    # The count grows with the length, so a binary search finds the longest beginning that fits.
+    max_length = bisect_right(range(len(text) + 1), max_tokens, key=count_prefix) - 1
+    if max_length < 0:
+        return "", True
+    return text[: _find_nice_end(text, max_length)].rstrip() + ELLIPSIS, True
+
+
+def _find_nice_end(text: str, max_length: int) -> int:
+    """Return where to cut: after a sentence, else before a space, else at the maximum."""
+    min_length = int(max_length * MIN_SHARE)
+    sentence_ends = [match.end() for match in _SENTENCE_END.finditer(text, min_length, max_length)]
+    if sentence_ends:
+        return sentence_ends[-1]
+    if max_length < len(text) and text[max_length].isspace():
+        return max_length
+    spaces = [match.start() for match in _SPACE.finditer(text, min_length, max_length)]
+    return spaces[-1] if spaces and spaces[-1] else max_length

@@ -2,20 +2,34 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
 
 from compaction.core import invariants
 from compaction.core.budget import Budget
 from compaction.core.estimate import Measurement, count_entry_tokens, estimate_transcript
-from compaction.core.outcome import Outcome
+from compaction.core.outcome import MessageOutcome, Method, Outcome
 from compaction.core.policy import Policy
 from compaction.core.protection import PassLimits, build_protection
-from compaction.core.stages.base import ContextDraft, PassContext, Summarize, SummaryFailed
-from compaction.core.stages.registry import STAGES
-from compaction.core.stages.summarize import needs_original_summary
-from compaction.core.targets import list_targets
-from compaction.core.transcript import Transcript
+from compaction.core.stages.base import ContextDraft, PassContext, Stage, Summarize, SummaryFailed
+from compaction.core.stages.dedupe_file_reads import dedupe_file_reads
+from compaction.core.stages.excerpt import excerpt
+from compaction.core.stages.prune_tool_outputs import prune_tool_outputs
+from compaction.core.stages.slide_window import slide_window
+from compaction.core.stages.strip_images import strip_images
+from compaction.core.stages.summarize import needs_original_summary, summarize
+from compaction.core.transcript import Transcript, TranscriptEntry
 
+# A new stage is one file in `stages`, one line in this table, and its name in `policy.STAGES`
+# (policies are checked before stages are imported). A test compares the two lists.
+STAGES: dict[str, Stage] = {
+    "strip_images": strip_images,
+    "prune_tool_outputs": prune_tool_outputs,
+    "dedupe_file_reads": dedupe_file_reads,
+    "excerpt": excerpt,
+    "summarize": summarize,
+    "slide_window": slide_window,
+}
+MAX_TARGETS = 200
 # Of the threshold; more pinned messages than that crowd out the talk.
 MAX_PINNED_SHARE = 0.5
 
@@ -238,4 +252,40 @@ def _explain_no_work(transcript: Transcript, up_to_seq: int | None) -> str:
     return (
         "There is too little to compact: pinned messages and the newest ones are protected, and a "
         "summary of the others would hardly be shorter."
+    )
+
+
+def list_targets(original: Transcript, draft: ContextDraft) -> tuple[MessageOutcome, ...]:
+    """Return one outcome for each message that was changed or removed, in order.
+
+    If there are more than 200, only the largest are returned (Wolffish, Compaction Cards).
+    """
+    entries_after = {entry.seq: entry for entry in draft.transcript.entries}
+    methods: dict[int, str] = {edit.seq: edit.kind for edit in draft.edits}
+    methods |= dict.fromkeys(draft.compacted_seqs, "summarized")
+    methods |= dict.fromkeys(draft.left_out_seqs, "left_out")
+    entries = [entry for entry in original.entries if entry.seq in methods]
+    if len(entries) > MAX_TARGETS:
+        entries.sort(key=lambda entry: entry.character_count, reverse=True)
+        largest = entries[:MAX_TARGETS]
+        entries = sorted(largest, key=lambda entry: entry.seq)
+    return tuple(
+        _build_target(entry, cast("Method", methods[entry.seq]), entries_after.get(entry.seq))
+        for entry in entries
+    )
+
+
+def _build_target(
+    entry: TranscriptEntry, method: Method, entry_after: TranscriptEntry | None
+) -> MessageOutcome:
+    chars_before = entry.character_count
+    chars_after = entry_after.character_count if entry_after else 0
+    return MessageOutcome(
+        seq=entry.seq,
+        role=entry.role,
+        tool=entry.tool_name,
+        method=method,
+        chars_before=chars_before,
+        chars_after=chars_after,
+        percent_saved=round(100 * (chars_before - chars_after) / max(1, chars_before)),
     )

@@ -5,12 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compaction.core.groups import conduct, ledger, recall, size, summaries, verification
-from compaction.core.groups import stages as stage_groups
-from compaction.core.knobs import KnobGroup, PolicyError
-from compaction.core.rules import require_selection
+from compaction.core import knobs
+from compaction.core.knobs import KnobGroup, PolicyError, require_selection
 
-# The names of `stages/registry.py`, which cannot be imported here: the stages import policies.
+# The names of the table in `pipeline.py`, which cannot be imported here: the stages import policies.
 STAGES = (
     "strip_images",
     "prune_tool_outputs",
@@ -29,30 +27,30 @@ class Policy:
     PolicyError, which names the knob.
     """
 
-    window: size.WindowKnobs
-    budget: size.BudgetKnobs
-    trigger: size.TriggerKnobs
-    estimate: size.EstimateKnobs
-    protect: stage_groups.ProtectKnobs
+    window: knobs.WindowKnobs
+    budget: knobs.BudgetKnobs
+    trigger: knobs.TriggerKnobs
+    estimate: knobs.EstimateKnobs
+    protect: knobs.ProtectKnobs
     stages: tuple[str, ...]
-    strip: stage_groups.StripKnobs
-    prune: stage_groups.PruneKnobs
-    dedupe: stage_groups.DedupeKnobs
-    excerpt: stage_groups.ExcerptKnobs
-    slide: stage_groups.SlideKnobs
-    summary: summaries.SummaryKnobs
-    state: summaries.StateKnobs
-    memory: summaries.MemoryKnobs
-    inject: summaries.InjectKnobs
-    ledger: ledger.LedgerKnobs
-    recall: recall.RecallKnobs
-    verify: verification.VerifyKnobs
-    target: conduct.TargetKnobs
-    tool_result: conduct.ToolResultKnobs
-    files: conduct.FilesKnobs
-    fallback: conduct.FallbackKnobs
-    overflow: conduct.OverflowKnobs
-    flow: conduct.FlowKnobs
+    strip: knobs.StripKnobs
+    prune: knobs.PruneKnobs
+    dedupe: knobs.DedupeKnobs
+    excerpt: knobs.ExcerptKnobs
+    slide: knobs.SlideKnobs
+    summary: knobs.SummaryKnobs
+    state: knobs.StateKnobs
+    memory: knobs.MemoryKnobs
+    inject: knobs.InjectKnobs
+    ledger: knobs.LedgerKnobs
+    recall: knobs.RecallKnobs
+    verify: knobs.VerifyKnobs
+    target: knobs.TargetKnobs
+    tool_result: knobs.ToolResultKnobs
+    files: knobs.FilesKnobs
+    fallback: knobs.FallbackKnobs
+    overflow: knobs.OverflowKnobs
+    flow: knobs.FlowKnobs
 
     def __post_init__(self) -> None:
         self._check_stages()

@@ -6,8 +6,8 @@ explains every knob.
 
 from typing import Any
 
+from compaction.core import knobs
 from compaction.core.estimate import CHARS_PER_TOKEN
-from compaction.core.groups import conduct, ledger, recall, size, stages, summaries, verification
 from compaction.core.policy import Policy
 
 # Of the window (FEAT-011, Constants).
@@ -15,15 +15,15 @@ COMPACT_THRESHOLD_RATIO = 0.85
 PROTECTED_WINDOW_RATIO = 0.25
 
 ONECLAW = Policy(
-    window=size.WindowKnobs(unknown="disable", by_family={}),
-    budget=size.BudgetKnobs(basis="window", output_reserve=0, safety_margin=0, floor_ratio=0.5),
-    trigger=size.TriggerKnobs(
+    window=knobs.WindowKnobs(unknown="disable", by_family={}),
+    budget=knobs.BudgetKnobs(basis="window", output_reserve=0, safety_margin=0, floor_ratio=0.5),
+    trigger=knobs.TriggerKnobs(
         threshold=COMPACT_THRESHOLD_RATIO,
         clamp=False,
         strict=True,
         phases=("after_response", "on_model_change", "on_overflow", "manual"),
     ),
-    estimate=size.EstimateKnobs(
+    estimate=knobs.EstimateKnobs(
         method="characters",
         chars_per_token=CHARS_PER_TOKEN,
         code_chars_per_token=None,
@@ -38,7 +38,7 @@ ONECLAW = Policy(
         count_tools=True,
         calibration="last_usage",
     ),
-    protect=stages.ProtectKnobs(
+    protect=knobs.ProtectKnobs(
         kind="token_ratio",
         ratio=PROTECTED_WINDOW_RATIO,
         count=0,
@@ -49,11 +49,11 @@ ONECLAW = Policy(
         min_chars=0,
     ),
     stages=("summarize",),
-    strip=stages.StripKnobs(
+    strip=knobs.StripKnobs(
         placeholder="[Screenshot analyzed — image omitted from context]",
         other_placeholder="[Image omitted from context]",
     ),
-    prune=stages.PruneKnobs(
+    prune=knobs.PruneKnobs(
         protect_tokens=40_000,
         minimum_savings=20_000,
         strict=False,
@@ -62,12 +62,12 @@ ONECLAW = Policy(
         protected_tools=(),
         placeholder="[Tool result cleared]",
     ),
-    dedupe=stages.DedupeKnobs(
+    dedupe=knobs.DedupeKnobs(
         tools=("read_file", "readFile", "read", "view_file", "cat"),
         minimum_ratio=0.3,
         placeholder="[File {path} - refer to latest read below]",
     ),
-    excerpt=stages.ExcerptKnobs(
+    excerpt=knobs.ExcerptKnobs(
         head_ratio=0.15,
         head_cap=6_000,
         tail_ratio=0.08,
@@ -78,11 +78,11 @@ ONECLAW = Policy(
             "showing first {head:,} + last {tail:,} chars]"
         ),
     ),
-    slide=stages.SlideKnobs(
+    slide=knobs.SlideKnobs(
         fraction=0.5,
         marker="[Earlier conversation history was truncated to fit within context limits]",
     ),
-    summary=summaries.SummaryKnobs(
+    summary=knobs.SummaryKnobs(
         model="same",
         template="facts",
         spans="rewritten",
@@ -104,16 +104,16 @@ ONECLAW = Policy(
         tool_prefixes=(),
         state_delta=False,
     ),
-    state=summaries.StateKnobs(
+    state=knobs.StateKnobs(
         decisions=8, constraints=6, tasks=10, questions=5, risks=5, artifacts=10, contributions=6
     ),
-    memory=summaries.MemoryKnobs(entries=0, fold=0),
-    inject=summaries.InjectKnobs(place="system_prefix", heading="", nudge="", failure_nudge=""),
-    ledger=ledger.LedgerKnobs(ratio=0),
-    recall=recall.RecallKnobs(tokens=0, threshold=0.15),
-    verify=verification.VerifyKnobs(checks=False, repair=False, extract=False),
-    target=conduct.TargetKnobs(ratio=None, otherwise="tail"),
-    tool_result=conduct.ToolResultKnobs(
+    memory=knobs.MemoryKnobs(entries=0, fold=0),
+    inject=knobs.InjectKnobs(place="system_prefix", heading="", nudge="", failure_nudge=""),
+    ledger=knobs.LedgerKnobs(ratio=0),
+    recall=knobs.RecallKnobs(tokens=0, threshold=0.15),
+    verify=knobs.VerifyKnobs(checks=False, repair=False, extract=False),
+    target=knobs.TargetKnobs(ratio=None, otherwise="tail"),
+    tool_result=knobs.ToolResultKnobs(
         limit=30_000,
         unit="chars",
         lines=None,
@@ -121,20 +121,20 @@ ONECLAW = Policy(
         marker="\n\n[... content truncated, showing first {kept} characters of {total} total ...]",
         spill=False,
     ),
-    files=conduct.FilesKnobs(
+    files=knobs.FilesKnobs(
         budget_ratio=0.6,
         sharing="proportional",
         fast_path_bytes=102_400,
         preview_bytes=5_242_880,
         preview_chars=2_000,
     ),
-    fallback=conduct.FallbackKnobs(
+    fallback=knobs.FallbackKnobs(
         kind="drop_oldest",
         notify=True,
         notice="Conversation history has been automatically trimmed",
     ),
-    overflow=conduct.OverflowKnobs(recovery_ratio=0.70),
-    flow=conduct.FlowKnobs(
+    overflow=knobs.OverflowKnobs(recovery_ratio=0.70),
+    flow=knobs.FlowKnobs(
         while_compacting="proceed",
         lease_seconds=300,
         workers=2,

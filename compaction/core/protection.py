@@ -18,7 +18,7 @@ from compaction.core.boundary import (
 )
 from compaction.core.budget import Budget, take_share
 from compaction.core.estimate import estimate_overhead
-from compaction.core.groups.stages import ProtectKnobs
+from compaction.core.knobs import ProtectKnobs
 from compaction.core.policy import Policy
 from compaction.core.tool_pairs import find_piece, find_safe_cuts
 from compaction.core.transcript import Transcript, TranscriptEntry

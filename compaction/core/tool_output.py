@@ -10,7 +10,7 @@ from functools import cache
 from string import Formatter
 
 from compaction.core.estimate import CHARS_PER_TOKEN
-from compaction.core.groups.conduct import ToolResultKnobs
+from compaction.core.knobs import ToolResultKnobs
 
 # Reserved for a marker in the middle: half the limit less 50 on each side (BaseAgent,
 # middle_out_truncate).

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from compaction.core.groups.conduct import ToolResultKnobs
-from compaction.core.sharing import share_evenly
+from compaction.core.budget import share_evenly
+from compaction.core.knobs import ToolResultKnobs
 from compaction.core.sliding import find_slide_index
 from compaction.core.tool_output import truncate_output
 from compaction.core.tool_pairs import find_safe_cuts, split_entries

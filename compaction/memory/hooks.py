@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
+from compaction.core.outcome import Segment
 from compaction.core.policy import Policy
-from compaction.core.segment import Segment
 from compaction.core.stages.base import SummaryTask
 from compaction.memory.ledger import history, recorder, reference, rule_store, rules, store
 from compaction.memory.segments import store as segment_store

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from compaction.core.estimate import estimate_summary
+from compaction.core.outcome import NumberedLine
 from compaction.core.policy import Policy
-from compaction.core.segment import NumberedLine
 from compaction.core.stages.base import SummaryFailed
 from compaction.memory.core.ledger.lines import LedgerLine
 from compaction.memory.core.segments.composition import shorten_by_rank

@@ -10,8 +10,7 @@ from django.core.exceptions import ValidationError
 from chatcore.context import compactor as context_compactor
 from chatcore.context.compactor import TruncatedOutput
 from compaction.core import tool_output
-from compaction.core.groups.recall import RecallKnobs
-from compaction.core.knobs import PolicyError
+from compaction.core.knobs import PolicyError, RecallKnobs
 from compaction.core.policy import Policy
 
 _NUMBER = r"[\d.,]{1,20}"

@@ -19,8 +19,7 @@ from django.db.models.functions import Coalesce, Now
 
 from chatcore.base.threads import repeat_beside
 from compaction import policies
-from compaction.core.groups.conduct import FlowKnobs
-from compaction.core.knobs import PolicyError
+from compaction.core.knobs import FlowKnobs, PolicyError
 from compaction.core.presets import PRESETS
 from compaction.models import OPEN_STATUSES, CompactionRun
 from models_registry.models import Provider

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from django.utils.module_loading import import_string
 
+from compaction.core.outcome import NumberedLine, Segment
 from compaction.core.policy import Policy
-from compaction.core.segment import NumberedLine, Segment
 from compaction.core.stages.base import SummaryFailed, SummaryTask
 from compaction.policies import MEMORY_APP, has_memory
 

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Sequence
 
-from compaction.core.features import estimate_by_features
+from compaction.core.counting import estimate_by_features
 
 SAMPLE_COUNT = 16
 SAMPLE_CHARS = 512

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from compaction.core.groups.summaries import MemoryKnobs
+from compaction.core.knobs import MemoryKnobs
 from compaction.core.stages.base import SummaryFailed
 from compaction.core.state import StructuredState
 from compaction.sessions.session_context import SessionContext

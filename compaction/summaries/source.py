@@ -7,8 +7,8 @@ thought is left out.
 import re
 from collections.abc import Iterable, Mapping
 
-from compaction.core.groups.summaries import SummaryKnobs
-from compaction.core.segment import NumberedLine
+from compaction.core.knobs import SummaryKnobs
+from compaction.core.outcome import NumberedLine
 from compaction.core.transcript import TranscriptEntry
 from compaction.summaries import headers
 

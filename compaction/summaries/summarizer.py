@@ -8,8 +8,8 @@ from functools import partial
 from typing import Protocol
 
 from compaction.core.estimate import estimate_summary
+from compaction.core.outcome import NumberedLine, Segment
 from compaction.core.policy import Policy
-from compaction.core.segment import NumberedLine, Segment
 from compaction.core.stages.base import SummaryFailed, SummaryOutcome, SummaryTask
 from compaction.core.stages.summarize import find_objection
 from compaction.core.state import SECTIONS, StructuredState, merge_delta, number_sections

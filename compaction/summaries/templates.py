@@ -6,7 +6,7 @@ document asks for each is in docs/origins.md, under the names below.
 
 from dataclasses import dataclass
 
-from compaction.core.groups.summaries import TemplateName
+from compaction.core.knobs import TemplateName
 
 STYLE_REMARK = "Write plain factual sentences about the conversation, not a further message of it"
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatcore.base.truncation import cut_tool_result
-from compaction.core.groups.conduct import ToolResultKnobs
+from compaction.core.knobs import ToolResultKnobs
 from compaction.core.presets import PRESETS
 from compaction.core.tool_output import preview_text, truncate_output
 

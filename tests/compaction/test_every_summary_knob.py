@@ -11,8 +11,7 @@ from django.db import connection
 
 from chatcore.context import revisions
 from chatcore.models import ContextRevision, Session
-from compaction.core.groups.summaries import MemoryKnobs, StateKnobs, SummaryKnobs, TemplateName
-from compaction.core.groups.verification import VerifyKnobs
+from compaction.core.knobs import MemoryKnobs, StateKnobs, SummaryKnobs, TemplateName, VerifyKnobs
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
 from compaction.models import WorkingState

@@ -8,7 +8,7 @@ from chatcore.models import Message, Session
 from chatcore.providers.base import File
 from chatcore.turns.forks import fork_session
 from compaction.core.attachments import FileEntry, fit_files
-from compaction.core.groups.conduct import FilesKnobs
+from compaction.core.knobs import FilesKnobs
 from compaction.core.presets import PRESETS
 from tests.support.attachment_requests import say, upload
 from tests.support.compaction_sessions import (

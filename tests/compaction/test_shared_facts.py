@@ -13,7 +13,7 @@ from chatcore.context import summary_block
 from chatcore.providers.registry import PROTOCOLS
 from chatcore.web.message_pages import MAX_PAGE_SIZE
 from compaction.core.estimate import CHARS_PER_TOKEN
-from compaction.core.groups.summaries import Place, TemplateName
+from compaction.core.knobs import Place, TemplateName
 from compaction.core.presets import ONECLAW
 from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
 from compaction.summaries.templates import SUMMARY_TEMPLATES

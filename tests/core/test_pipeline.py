@@ -11,7 +11,7 @@ from compaction.core.budget import Budget, plan
 from compaction.core.estimate import LastUsage, Measurement, measure
 from compaction.core.invariants import find_violations
 from compaction.core.outcome import Outcome
-from compaction.core.pipeline import run
+from compaction.core.pipeline import STAGES, run
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
 from compaction.core.stages.base import (
@@ -22,7 +22,6 @@ from compaction.core.stages.base import (
     SummaryOutcome,
     SummaryTask,
 )
-from compaction.core.stages.registry import STAGES
 from compaction.core.stages.summarize import find_objection
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.core.sharing import share_evenly
+from compaction.core.budget import share_evenly
 
 DEMANDS = st.lists(st.integers(0, 100_000), max_size=20)
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.core.budget_check import estimate_tokens
-from compaction.core.excerpts import truncate_to_token_budget
+from compaction.core.budget_check import estimate_tokens, truncate_to_token_budget
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.core.groups.summaries import StateKnobs
+from compaction.core.knobs import StateKnobs
 from compaction.core.presets import PRESETS
 from compaction.core.state import (
     SECTIONS,

@@ -9,7 +9,7 @@ import pytest
 from chatcore.context import recalled
 from chatcore.context.recalled import RecalledPassage
 from chatcore.models import Message, Session
-from compaction.core.groups.summaries import StateKnobs
+from compaction.core.knobs import StateKnobs
 from compaction.core.presets import PRESETS
 from compaction.core.state import SECTIONS, StructuredState, number_sections, render_state
 from compaction.core.transcript import TranscriptCall, TranscriptEntry

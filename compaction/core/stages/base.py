@@ -11,9 +11,9 @@ from typing import Protocol
 from compaction.core.budget import Budget
 from compaction.core.counting import TokenCounter, build_counter
 from compaction.core.estimate import Measurement, estimate_transcript
+from compaction.core.outcome import Segment
 from compaction.core.policy import Policy
 from compaction.core.protection import PassLimits, Protection
-from compaction.core.segment import Segment
 from compaction.core.state import StructuredState
 from compaction.core.transcript import (
     Transcript,

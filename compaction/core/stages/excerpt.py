@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from compaction.core.budget import take_share
-from compaction.core.groups.stages import ExcerptKnobs
+from compaction.core.knobs import ExcerptKnobs
 from compaction.core.stages.base import ContextDraft, PassContext, apply_edits
 from compaction.core.stages.strip_images import add_placeholder
 from compaction.core.transcript import TranscriptEntry

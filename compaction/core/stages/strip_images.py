@@ -1,6 +1,6 @@
 """Send tool results and older messages without their images, with a text in their place."""
 
-from compaction.core.groups.stages import StripKnobs
+from compaction.core.knobs import StripKnobs
 from compaction.core.stages.base import ContextDraft, PassContext, apply_edits
 from compaction.core.transcript import TranscriptEntry
 

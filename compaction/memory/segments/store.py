@@ -11,8 +11,8 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from compaction.core.estimate import estimate_summary
+from compaction.core.outcome import Segment, SegmentKind
 from compaction.core.policy import Policy
-from compaction.core.segment import Segment, SegmentKind
 from compaction.memory.models import LeafComposition, SummaryLeaf
 from compaction.models import CompactionRun
 from compaction.sessions.facts import load_session_facts

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compaction.core.segment import NumberedLine, Segment
+from compaction.core.outcome import NumberedLine, Segment
 from compaction.memory.core.segments.composition import (
     MAX_SEGMENTS,
     compose_summary,

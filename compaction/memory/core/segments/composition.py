@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
-from compaction.core.segment import Segment
+from compaction.core.outcome import Segment
 from compaction.memory.core.segments.ranking import Ranking, rank_sentences
 from compaction.memory.core.segments.sentences import SegmentSentence, join_sentences, split_segment
 

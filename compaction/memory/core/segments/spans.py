@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from compaction.core.segment import NumberedLine, Segment
+from compaction.core.outcome import NumberedLine, Segment
 
 SEPARATOR_CHARS = 2  # between two messages in the text of a call
 

@@ -1,1 +1,0 @@
-"""The knobs of a policy, in groups: frozen dataclasses with their rules and help texts."""
