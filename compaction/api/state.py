@@ -22,7 +22,7 @@ from compaction.core.policy import Policy
 from compaction.core.state import ENTRY_CHARS, ITEM_CHARS, SECTIONS, StructuredState
 from compaction.runs import after_response
 from compaction.summaries import state as summary_state
-from compaction.summaries.memory_block import MAX_MEMORY_ENTRIES
+from compaction.summaries.state import MAX_MEMORY_ENTRIES
 
 MAX_MEMORY_SUMMARY_CHARS = 20_000
 NO_MEMORY_DETAIL = "The session's policy has no memory."

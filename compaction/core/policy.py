@@ -8,7 +8,7 @@ from typing import Any
 from compaction.core import knobs
 from compaction.core.knobs import KnobGroup, PolicyError, require_selection
 
-# The names of the table in `pipeline.py`, which cannot be imported here: the stages import policies.
+# The names of the table in `pipeline.py`, which cannot be imported here: stages import policies.
 STAGES = (
     "strip_images",
     "prune_tool_outputs",

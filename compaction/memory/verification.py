@@ -19,8 +19,8 @@ from compaction.memory.core.verify.sources import Role, Source, SourceIndex
 from compaction.memory.ledger.store import load_lines
 from compaction.models import CompactionRun
 from compaction.sessions.memory_app import SummaryVerifier
-from compaction.summaries.headers import HEADER
-from compaction.summaries.refusals import UntrueSummary
+from compaction.summaries.call_log import UntrueSummary
+from compaction.summaries.source import HEADER
 
 ADDED_SHARE = 0.15  # of a summary's tokens may be what is added to it word for word
 CHARS_PER_TOKEN = 4
@@ -131,7 +131,7 @@ class LedgerVerifier(SummaryVerifier):
 def parse_sources(previous: str | None, lines: str) -> list[Source]:
     """Return the messages of a call, and the earlier summary, with who wrote each.
 
-    No message can imitate a header (`headers.py`).
+    No message can imitate a header (`summaries/source.py`).
     """
     sources = [Source("summary", previous)] if previous else []
     marks = list(HEADER.finditer(lines))

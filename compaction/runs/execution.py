@@ -23,7 +23,7 @@ from compaction.sessions import built_requests, request_size, session_context, t
 from compaction.sessions.memory_app import get_memory
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.transcripts import StaleTranscript
-from compaction.summaries import memory_block as memory
+from compaction.summaries import state as summary_state
 from compaction.summaries.summarizer import Summarizer
 
 logger = logging.getLogger(__name__)
@@ -198,7 +198,7 @@ def _try_to_compact(run: CompactionRun, policy: Policy) -> bool:
     outcome = propose_outcome(run, context, transcript)
     if outcome.status == "failed":
         raise JobFailed(outcome.reason, context, outcome.tokens_before, is_final=outcome.is_final)
-    if outcome.status == "skipped" and memory.is_session_memory_full(context):
+    if outcome.status == "skipped" and summary_state.is_session_memory_full(context):
         _fold_memory(run, context, outcome.tokens_before)
         return True
     try:

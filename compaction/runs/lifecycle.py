@@ -52,7 +52,6 @@ from compaction.sessions.memory_app import get_memory
 from compaction.sessions.queries import load_session_state
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.transcripts import install_outcome
-from compaction.summaries import background
 from compaction.summaries import state as summary_state
 
 logger = logging.getLogger(__name__)
@@ -140,7 +139,7 @@ def _install_and_close(
         transcript,
         outcome,
         run=str(run.pk),
-        background=background.render_background(memory_text, state_to_render, context.budget),
+        background=summary_state.render_background(memory_text, state_to_render, context.budget),
         placement=build_placement(context.policy, transcript, outcome),
     )
     # Read only now: the install holds the session's row, so nobody changes the state any more. A

@@ -8,7 +8,7 @@ is made so, and its answer is checked against them like any other.
 from compaction.models import CompactionRun
 from compaction.sessions import request_size
 from compaction.sessions.session_context import SessionContext
-from compaction.summaries import headers
+from compaction.summaries import source
 from compaction.summaries.model_calls import SummaryModel, load_cached_tokens
 from compaction.summaries.prompt import SYSTEM_PROMPT
 
@@ -62,7 +62,7 @@ class CacheReuse:
 
 def build_text(lines: str, instruction: str) -> str:
     """Return what follows the talk: which part of it to summarize, and how."""
-    words = headers.HEADER.sub("", lines)
+    words = source.HEADER.sub("", lines)
     opening = OPENING.format(first=_quote(words, 0), last=_quote(words, -QUOTE_CHARS))
     return opening + instruction.replace("between the transcript tags ", "")
 

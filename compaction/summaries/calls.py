@@ -1,26 +1,31 @@
 """Call the summary model: cut the transcript to its window, retry, check and record each answer."""
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from compaction import policies
+from compaction.core.counting import estimate_by_features
 from compaction.core.stages.base import SummaryFailed
-from compaction.core.thin_text import find_thinness
 from compaction.core.transcript import TranscriptEntry
 from compaction.models import CompactionRun
 from compaction.sessions.memory_app import get_memory
 from compaction.sessions.session_context import SessionContext
-from compaction.sessions.speed import learn_speed
 from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
 from compaction.summaries import prompt as summary_prompt
-from compaction.summaries import state_delta, unwrapping, validation
-from compaction.summaries.accounting import read_times
+from compaction.summaries import state_delta, validation
 from compaction.summaries.cache_reuse import CacheReuse
 from compaction.summaries.cache_reuse import build_text as build_reuse_text
-from compaction.summaries.call_log import FROM_MESSAGES, CallLog, CallPlace
-from compaction.summaries.chunks import estimate_density, take_chunk
+from compaction.summaries.call_log import (
+    FROM_MESSAGES,
+    CallLog,
+    CallPlace,
+    NoAnswer,
+    SummaryMissing,
+    UntrueSummary,
+    read_times,
+)
 from compaction.summaries.model_calls import (
     CallFailed,
     CallResult,
@@ -28,10 +33,11 @@ from compaction.summaries.model_calls import (
     call_summary_model,
     choose_summary_model,
 )
-from compaction.summaries.pace import Pace
-from compaction.summaries.progress import NoProgress, Progress
+from compaction.summaries.pace import Pace, learn_speed
 from compaction.summaries.prompt import SummaryOptions
-from compaction.summaries.refusals import NoAnswer, SummaryMissing, UntrueSummary
+
+SAMPLE_COUNT = 16
+SAMPLE_CHARS = 512
 
 TEMPERATURE = 0.1
 WINDOW_SHARE = 4  # the answer may take a quarter of the window
@@ -43,6 +49,49 @@ WORDS_PER_TOKEN = 0.55
 MIN_SUMMARY_WORDS = 20
 MIN_CHUNK_CHARS = 200  # a window in which no more characters fit cannot summarize anything
 DELTA_TOKENS = 1_024  # for the delta of the structured state, in addition to the summary
+
+
+class Progress(Protocol):
+    """What the calls of a summary model tell while they are made."""
+
+    def expect_parts(self, count: int) -> None:
+        """Expect so many parts from now on."""
+
+    def begin_part(self) -> None:
+        """Begin the next part."""
+
+    def begin_call(self) -> None:
+        """Begin a call for the part; a retry writes it from its beginning."""
+
+    def report(self, text: str) -> None:
+        """Take what the call has written so far. What it raises ends the call."""
+
+
+def take_chunk(pending_lines: deque[str], space: int) -> str:
+    """Take the next messages that fit into `space` characters together off the pending lines.
+
+    A message that is too long is divided where the chunk would otherwise be less than half full.
+    """
+    pieces: list[str] = []
+    free_chars = space
+    while pending_lines and free_chars > 0:
+        piece = pending_lines.popleft()
+        if len(piece) > free_chars:
+            if free_chars < space / 2:
+                pending_lines.appendleft(piece)
+                break
+            pending_lines.appendleft(piece[free_chars:])
+            piece = piece[:free_chars]
+        pieces.append(piece)
+        free_chars -= len(piece) + 2
+    return "\n\n".join(pieces)
+
+
+def estimate_density(lines: Sequence[str]) -> float:
+    """Return the estimated tokens a character, from samples spread over the text; 0 for no text."""
+    step = max(1, len(lines) // SAMPLE_COUNT)
+    sample = "".join(line[:SAMPLE_CHARS] for line in lines[::step])
+    return estimate_by_features(sample) / len(sample) if sample else 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,12 +148,12 @@ class SummaryClient:
         context: SessionContext,
         token_ratio: float,
         *,
-        wait: Callable[[float], None] = time.sleep,
-        progress: Progress | None = None,
+        wait: Callable[[float], None],
+        progress: Progress,
     ) -> None:
         self.run = run
         self.wait = wait
-        self.progress = progress or NoProgress()
+        self.progress = progress
         self.log = CallLog(run)
         self.knobs = context.policy.summary
         self.verifier = get_memory().build_verifier(run, context.policy)
@@ -263,7 +312,7 @@ class SummaryClient:
         )
         if not job.may_grow and len(summary) >= chunk.earlier_chars + chunk.characters:
             raise SummaryFailed("The summary is not smaller than what it replaces.")
-        thinness = find_thinness(
+        thinness = validation.find_thinness(
             summary,
             previous=chunk.previous_summary,
             source=chunk.lines,
@@ -367,7 +416,7 @@ class SummaryClient:
 
         A model that spent all of its output on reasoning would do so for a shorter summary too.
         """
-        if unwrapping.strip_thoughts(answer.text):
+        if validation.strip_thoughts(answer.text):
             self.brevity *= 2
         else:
             self.answer_factor *= SPACE_GROWTH
@@ -400,7 +449,7 @@ def _split_answer(answer: CallResult) -> tuple[CallResult, str | None]:
 
     An answer that was cut off within its delta holds a complete summary, so it counts as finished.
     """
-    text, delta_block = state_delta.split_delta(unwrapping.strip_thoughts(answer.text))
+    text, delta_block = state_delta.split_delta(validation.strip_thoughts(answer.text))
     if answer.finish == "length" and delta_block is not None and text:
         return replace(answer, text=text, finish="stop"), delta_block
     return replace(answer, text=text), delta_block

@@ -8,7 +8,7 @@ import re
 from dataclasses import astuple, dataclass
 
 from compaction.core.state import SECTIONS
-from compaction.summaries.headers import escape_headers, render_earlier_summary
+from compaction.summaries.source import escape_headers, render_earlier_summary
 from compaction.summaries.templates import (
     PARTS_INSTRUCTION,
     SUMMARY_TEMPLATES,

@@ -1,4 +1,4 @@
-"""Render messages as the text that is summarized.
+"""Render messages as the text that is summarized, each under a header that says whose words follow.
 
 Words are included, and the tool calls and results that the policy selects. What a model only
 thought is left out.
@@ -10,11 +10,75 @@ from collections.abc import Iterable, Mapping
 from compaction.core.knobs import SummaryKnobs
 from compaction.core.outcome import NumberedLine
 from compaction.core.transcript import TranscriptEntry
-from compaction.summaries import headers
+
+_BLANK = r"[\s\u200b-\u200f\u2060\ufeff]"
+_FALSE_HEADER = re.compile(
+    rf"[\[［【〔⟦](?={_BLANK}*+(?:"
+    rf"(?:user|assistant|system|developer|tool|human|ai){_BLANK}*+(?:[\]］】〕⟧]|calls\b)"
+    rf"|(?:results?|summary|summaries){_BLANK}++of\b"
+    rf"|images{_BLANK}*+:))",
+    re.IGNORECASE,
+)
+_NO_NAME = re.compile(r"[^\w.:/-]+")
+MAX_NAME_CHARS = 100
+
+# Whoever writes a message, a tool's output or a summary could otherwise put words into the mouth of
+# another: the summary would then repeat them as the user's wish, for as long as the session lasts.
+# A header as the functions below write it, perhaps behind the number of its message.
+HEADER = re.compile(
+    r"^(?:\d+\. )?\[(?P<mark>user|assistant|system|result of [^\]\n]{1,200}|"
+    r"(?:user|assistant) calls [^\]\n]{1,200}|summary of [^\]\n]{1,60})\]$",
+    re.MULTILINE,
+)
 
 _LEADING_THOUGHT = re.compile(
     r"\A\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.IGNORECASE | re.DOTALL
 )
+
+
+def escape_headers(text: str) -> str:
+    """Return a text in which nothing can be mistaken for a header.
+
+    Not only lines are changed: a long text is divided anywhere, and the rest begins a line.
+    """
+    # Most texts have no bracket, and the search for one kind takes a fortieth of that for five.
+    if "[" not in text and text.isascii():
+        return text
+    return _FALSE_HEADER.sub("‹", text)
+
+
+def render_words(role: str, text: str, *, images: int = 0) -> str:
+    """Return what somebody said, and how many images he sent, under the header that names him."""
+    words = escape_headers(text)
+    if images:
+        words = f"{words}\n[images: {images}]".lstrip()
+    return f"[{role}]\n{words}"
+
+
+def render_call(role: str, tool: str, arguments: str) -> str:
+    """Return a tool call under its header."""
+    return f"[{role} calls {_clean_name(tool)}]\n{escape_headers(arguments)}"
+
+
+def render_result(tool: str, text: str, *, is_error: bool) -> str:
+    """Return what a tool returned under the header that names it."""
+    error_mark = ", an error" if is_error else ""
+    return f"[result of {_clean_name(tool) or 'a tool'}{error_mark}]\n{escape_headers(text)}"
+
+
+def render_earlier_summary(summary: str) -> str:
+    """Return the summary of what came before the transcript under its header."""
+    return f"[summary of what came before]\n{escape_headers(summary)}"
+
+
+def render_part_summary(number: int, summary: str) -> str:
+    """Return the summary of one part of a long transcript under its header."""
+    return f"[summary of part {number}]\n{escape_headers(summary)}"
+
+
+def _clean_name(tool: str) -> str:
+    """Return the name as one word. An import and a model may write anything in its place."""
+    return _NO_NAME.sub("_", tool)[:MAX_NAME_CHARS]
 
 
 def render_lines(
@@ -67,7 +131,7 @@ def _render_entry(
         name = entry.tool_name or tool_names.get(entry.call_id, "")
         if not includes_tool(name, knobs):
             return None
-        return headers.render_result(name, content, is_error=entry.is_error)
+        return render_result(name, content, is_error=entry.is_error)
     if entry.role == "assistant" and (thought := _LEADING_THOUGHT.match(content)):
         content = content[thought.end() :]
     calls = [call for call in entry.calls if includes_tool(call.name, knobs)] if entry.calls else ()
@@ -75,6 +139,6 @@ def _render_entry(
         return None
     parts = []
     if content or entry.images:
-        parts.append(headers.render_words(entry.role, content, images=entry.images))
-    parts += [headers.render_call(entry.role, call.name, call.arguments) for call in calls]
+        parts.append(render_words(entry.role, content, images=entry.images))
+    parts += [render_call(entry.role, call.name, call.arguments) for call in calls]
     return "\n".join(parts)

@@ -1,22 +1,60 @@
-"""Store the structured state and memory of a session, show them with its summary, and revert them.
+"""Store, fold, revert and show the structured state and the memory of a session.
 
 Everything here that writes is called in a transaction that holds the session's row.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
 from chatcore.sessions import changes
-from compaction.core.state import SECTIONS, StructuredState, undo_change
+from compaction.core.budget import Budget
+from compaction.core.knobs import MemoryKnobs
+from compaction.core.stages.base import SummaryFailed
+from compaction.core.state import SECTIONS, StructuredState, fit_state, undo_change
 from compaction.models import CompactionRun, WorkingState
 from compaction.sessions import session_context
 from compaction.sessions.memory_app import get_memory
-from compaction.summaries import background
+from compaction.sessions.session_context import SessionContext, load_session_context
+from compaction.sessions.transcripts import set_background
+from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
+
+UNKNOWN_WINDOW_CHARS = 8_000  # of the state, where the window is not known
 
 StateRecord = dict[str, Any]
+
+logger = logging.getLogger(__name__)
+
+MAX_MEMORY_ENTRIES = 200  # entries that may wait to be folded
+
+MemoryBlender = Callable[[str, Iterable[str]], str]
+
+
+def publish_background(session_id: UUID, structured_state: StructuredState) -> None:
+    """Send this state, and what is remembered, from the next request on.
+
+    Called in a transaction that holds the session's row. Does nothing if the session is deleted.
+    """
+    context = load_session_context(session_id)
+    if context is None:
+        return
+    memory_text = get_memory().render_stored_text(context)
+    set_background(session_id, render_background(memory_text, structured_state, context.budget))
+
+
+def render_background(
+    memory_text: str, structured_state: StructuredState, budget: Budget | None
+) -> str:
+    """Return what is remembered, and the state cut to the room that a summary may take."""
+    max_chars = UNKNOWN_WINDOW_CHARS
+    if budget:
+        max_chars = budget.summary_tokens * STORED_CHARS_PER_TOKEN
+    texts = (memory_text, fit_state(structured_state, max_chars))
+    return "\n\n".join(text for text in texts if text)
 
 
 def load_structured_state(session_id: UUID) -> StructuredState:
@@ -113,7 +151,7 @@ def _publish_state(
         store_structured_state(session_id, structured_state)
     # A session without a state may have reference text that came with an import; that stays.
     if WorkingState.objects.filter(pk=session_id).exists():
-        background.publish_background(session_id, structured_state)
+        publish_background(session_id, structured_state)
 
 
 def publish_state(session_id: UUID) -> None:
@@ -121,7 +159,7 @@ def publish_state(session_id: UUID) -> None:
 
     Called in a transaction that holds the session's row.
     """
-    background.publish_background(session_id, load_structured_state(session_id))
+    publish_background(session_id, load_structured_state(session_id))
 
 
 def publish_memory(session_id: UUID) -> None:
@@ -145,5 +183,48 @@ def change_structured_state(
         changes.record_session_change(session_id, fields=["state"], is_user_act=False)
         structured_state = edit(load_structured_state(session_id))
         store_structured_state(session_id, structured_state)
-        background.publish_background(session_id, structured_state)
+        publish_background(session_id, structured_state)
     return structured_state
+
+
+def is_full(structured_state: StructuredState, knobs: MemoryKnobs) -> bool:
+    """Return True if the memory has so many entries that the oldest are to be folded."""
+    return bool(knobs.entries and knobs.fold) and len(structured_state.memory) >= knobs.entries
+
+
+def is_session_memory_full(context: SessionContext) -> bool:
+    """Return True if the session's memory is full. Without a memory this takes no query."""
+    knobs = context.policy.memory
+    if not knobs.entries:
+        return False
+    return is_full(load_structured_state(context.facts.session_id), knobs)
+
+
+def try_to_fold(
+    structured_state: StructuredState, knobs: MemoryKnobs, blend: MemoryBlender
+) -> StructuredState:
+    """Return the state with a full memory folded; unchanged where that fails.
+
+    The next run tries again.
+    """
+    try:
+        return fold_oldest_entries(structured_state, knobs, blend)
+    except SummaryFailed as failure:
+        logger.warning("the memory was not folded: %s", failure.reason)
+        return structured_state
+
+
+def fold_oldest_entries(
+    structured_state: StructuredState, knobs: MemoryKnobs, blend: MemoryBlender
+) -> StructuredState:
+    """Return the state with the oldest `fold` entries of a full memory folded into its summary.
+
+    (docs/origins.md, "Lota, Memory Block Compaction".) `blend` writes the new summary from the
+    earlier one and the entries, or raises SummaryFailed.
+    """
+    if not is_full(structured_state, knobs):
+        return structured_state
+    summary = blend(structured_state.memory_summary, structured_state.memory[: knobs.fold])
+    return replace(
+        structured_state, memory=structured_state.memory[knobs.fold :], memory_summary=summary
+    )

@@ -2,7 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -17,13 +17,16 @@ from compaction.models import CompactionRun, ModelCall
 from compaction.sessions.memory_app import get_memory
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
-from compaction.summaries import headers, state_delta
-from compaction.summaries import memory_block as memory
-from compaction.summaries import source as summary_source
+from compaction.summaries import source, state_delta
 from compaction.summaries import state as summary_state
 from compaction.summaries.call_log import CallPlace
-from compaction.summaries.calls import DELTA_TOKENS, SummaryClient, SummaryJob, SummaryResult
-from compaction.summaries.progress import Progress
+from compaction.summaries.calls import (
+    DELTA_TOKENS,
+    Progress,
+    SummaryClient,
+    SummaryJob,
+    SummaryResult,
+)
 from compaction.summaries.prompt import SummaryOptions
 from compaction.summaries.templates import (
     MEMORY_TEMPLATE,
@@ -51,12 +54,6 @@ class StartAnnouncement(Protocol):
     def __call__(self, *, message_count: int, target_count: int | None) -> None: ...
 
 
-class RetryWait(Protocol):
-    """A function that waits so many seconds; it raises when the run was lost meanwhile."""
-
-    def __call__(self, seconds: float, /) -> None: ...
-
-
 class Summarizer:
     """The `Summarize` function of one run. It installs nothing: see SummaryOutcome.
 
@@ -70,8 +67,8 @@ class Summarizer:
         token_ratio: float,
         *,
         announce_start: StartAnnouncement,
-        wait: RetryWait,
-        progress: Progress | None = None,
+        wait: Callable[[float], None],
+        progress: Progress,
     ) -> None:
         self.session_id = run.session_id
         self.policy = context.policy
@@ -86,7 +83,7 @@ class Summarizer:
 
         Raises SummaryFailed, and RunLeaseLost when another worker has taken the run over.
         """
-        numbered_lines = summary_source.render_numbered_lines(
+        numbered_lines = source.render_numbered_lines(
             task.entries, self.policy.summary, with_numbers=self.template.numbers_messages
         )
         lines = [line.text for line in numbered_lines]
@@ -166,7 +163,7 @@ class Summarizer:
         if previous_summary and len(previous_summary) > self.client.measure_space(job, None) / 2:
             # Beside such a long summary there is no room for messages, so that merging it would
             # never end. It is summarized like a message instead.
-            pending_lines.appendleft(headers.render_earlier_summary(previous_summary))
+            pending_lines.appendleft(source.render_earlier_summary(previous_summary))
             previous_summary = None
         if self.policy.summary.merging == "parts":
             return self._summarize_in_parts(job, previous_summary, pending_lines)
@@ -195,14 +192,14 @@ class Summarizer:
         )
 
     def _fold_memory(self) -> StructuredState:
-        self.structured_state = memory.try_to_fold(
+        self.structured_state = summary_state.try_to_fold(
             self.structured_state, self.policy.memory, self._blend_memory
         )
         return self.structured_state
 
     def fold_memory(self) -> StructuredState:
         """Return the stored state with a full memory folded. Raises SummaryFailed."""
-        return memory.fold_oldest_entries(
+        return summary_state.fold_oldest_entries(
             self.structured_state, self.policy.memory, self._blend_memory
         )
 
@@ -237,7 +234,7 @@ class Summarizer:
         while pending_lines:
             result = self.client.summarize_next_chunk(part_job, None, pending_lines)
             part_job = self._apply_delta(part_job, result)
-            parts.append(headers.render_part_summary(len(parts) + 1, result.summary))
+            parts.append(source.render_part_summary(len(parts) + 1, result.summary))
         merge_job = replace(
             job,
             options=replace(job.options, merges_parts=True, state=None),
@@ -276,7 +273,7 @@ class Summarizer:
             place=CallPlace(kind=ModelCall.Kind.ROLLUP),
         )
         try:
-            return self._summarize_in_sequence(job, None, deque([headers.escape_headers(summary)]))
+            return self._summarize_in_sequence(job, None, deque([source.escape_headers(summary)]))
         except SummaryFailed as failure:
             logger.warning(
                 "the summary of session %s was not rolled up: %s", self.session_id, failure.reason
@@ -293,7 +290,7 @@ class Summarizer:
             may_grow=True,
             place=CallPlace(kind=ModelCall.Kind.MEMORY),
         )
-        lines = deque(map(headers.escape_headers, entries))
+        lines = deque(map(source.escape_headers, entries))
         return self._summarize_in_sequence(job, previous_text or None, lines)
 
 

@@ -4,14 +4,60 @@ A bad summary would replace good messages, so an answer that looks wrong counts 
 (docs/origins.md, "A bad summary is a failure").
 """
 
+import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from compaction.core.stages.base import SummaryFailed
 from compaction.summaries.model_calls import CallResult
-from compaction.summaries.unwrapping import unwrap_summary
+from compaction.summaries.prompt import TAG_NAMES
+
+_THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.IGNORECASE | re.DOTALL)
+_END_OF_THOUGHT = re.compile(r"\A.*</(think|thinking|reasoning)>", re.IGNORECASE | re.DOTALL)
+_PROMPT_TAG = re.compile(rf"</?\s*({'|'.join(TAG_NAMES)}|conversation_summary)\s*>", re.IGNORECASE)
+_SPECIAL_TOKEN = re.compile(r"<\|[\w ]{1,40}\|>|</?s>|\[/?INST\]")
+_FENCE = re.compile(r"\A(`{3,}+|~{3,}+)[^\n`]*\n(.*?)\n?\1\Z", re.DOTALL)
+_WRAPPER_TAG = re.compile(
+    r"\A<(summary|output|answer|result)>(.*)</\1>\Z", re.IGNORECASE | re.DOTALL
+)
+_ANNOUNCEMENT = re.compile(
+    r"\A(?:(?:sure|certainly|of course|okay|ok)\b[^\n]{0,40}?[,.!:]\s*)?"
+    r"(?:here(?: is|['’]s)|below is)\b[^\n]{0,60}:\s*\n",
+    re.IGNORECASE,
+)
+_SUMMARY_KEYS = ("summary", "text", "content", "result", "output", "answer")
+MAX_LAYERS = 4
+
+# A shorter text needs no summary, so anything may be one.
+MIN_SOURCE_BYTES = 2_000
+MIN_BYTES = 40
+# What repeats itself says less than this.
+MIN_TOLD_BYTES = 500
+# Of what the source says without its repetitions.
+LEAST_SHARE = 0.01
+MAX_LEAST_BYTES = 1_000
+# Of an earlier summary that the new one continues.
+KEPT_SHARE = 0.5
+MIN_EARLIER_BYTES = 200
+# Words that a summary has in common with its source, at least, where the source has many.
+COMMON_WORDS = 3
+SOURCE_WORDS_FOR_ONE = 10
+MIN_FACTS = 4
+KEPT_FACTS = 0.2
+# A summary in another language than its source has no words in common with it; an apology in
+# another language has not, either, but is shorter.
+MIN_FOREIGN_BYTES = 400
+FOREIGN_SHARE = 0.5  # of its short words, that the source has too
+_SAMPLE_CHARS = 200_000
+
+_WORD = re.compile(r"[^\W\d_]{4,}")
+_SHORT_WORD = re.compile(r"\b[^\W\d_]{1,3}\b")
+# Languages that write no spaces: pairs of their signs.
+_PAIRS = re.compile(r"(?=([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}))")
+_NUMBER = re.compile(r"\d[\d.,:/-]*\d")
+_NAME = re.compile(r"(?<=[^\s.!?:#*>-] )[^\W\d_a-z]\w{2,}")
 
 LOOP_CHARS = 400  # in a shorter text repetition cannot be told from chance
 LOOP_RATIO = 0.12  # prose compresses to a third or more of its size; a loop to a few hundredths
@@ -71,6 +117,148 @@ _HEADING = re.compile(
     r"|^[^\w\n]*+[A-Z][A-Z &/]{2,40}:",
     re.MULTILINE,
 )
+
+
+def unwrap_summary(text: str) -> str:
+    """Return the summary without anything around it."""
+    summary = _PROMPT_TAG.sub("", _SPECIAL_TOKEN.sub("", strip_thoughts(text))).strip()
+    for _ in range(MAX_LAYERS):
+        inner = _strip_layer(summary).strip()
+        if inner == summary:
+            break
+        summary = inner
+    return summary
+
+
+def strip_thoughts(text: str) -> str:
+    """Return the text without the model's reasoning.
+
+    A block may be left open at the end. Its beginning may be missing too, because some models'
+    chat templates put it into the prompt.
+    """
+    return _END_OF_THOUGHT.sub("", _THOUGHT.sub("", text)).strip()
+
+
+def _strip_layer(text: str) -> str:
+    if match := _FENCE.match(text):
+        return match[2]
+    if match := _WRAPPER_TAG.match(text):
+        return match[2]
+    if text.startswith(("{", "[", '"')):
+        return _unwrap_json(text)
+    return _ANNOUNCEMENT.sub("", text, count=1)
+
+
+def _unwrap_json(text: str) -> str:
+    try:
+        value = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return text
+    if isinstance(value, Mapping) and "error" not in value:
+        summary_value = next((value[name] for name in _SUMMARY_KEYS if name in value), None)
+        if summary_value is None:
+            content = _format_sections(value)
+        else:
+            content = _format_value(summary_value)
+    else:
+        content = _format_value(value)
+    return text if content is None else content
+
+
+def _format_sections(value: Mapping[str, object]) -> str | None:
+    """Return an object whose keys are headings as text; None if a value of it has no text."""
+    sections: list[str] = []
+    for name, content in value.items():
+        section_text = _format_value(content)
+        if section_text is None:
+            return None
+        sections.append(f"{name}:\n{section_text}")
+    return "\n".join(sections)
+
+
+def _format_value(value: object) -> str | None:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        return "\n".join(f"- {item}" for item in value)
+    if isinstance(value, Mapping) and value:
+        return _format_sections(value)
+    return None
+
+
+def find_thinness(
+    summary: str, *, previous: str | None, source: str, may_shrink: bool
+) -> str | None:
+    """Return why a text is no summary of the source and the earlier summary; None if it is one.
+
+    It tells a summary from words that are none: "(no changes)", an apology, headings without
+    contents. No list of such words is needed, which would be of one language: a summary has a
+    least size beside what it replaces, speaks of the same things, and loses few names and numbers.
+
+    With `may_shrink` the model was told to shorten the earlier summary.
+    """
+    size = len(summary.encode())
+    source_bytes = len(source.encode()) + len((previous or "").encode())
+    if source_bytes < MIN_SOURCE_BYTES:
+        return None
+    told = zlib.compress(f"{previous or ''}{source}"[:_SAMPLE_CHARS].encode())
+    least = min(MAX_LEAST_BYTES, LEAST_SHARE * len(told))
+    if len(told) >= MIN_TOLD_BYTES:
+        least = max(least, MIN_BYTES)
+    if size < least:
+        return "The summary says next to nothing of what it replaces."
+    earlier_size = 0 if may_shrink else len((previous or "").encode())
+    if earlier_size >= MIN_EARLIER_BYTES and size < KEPT_SHARE * earlier_size:
+        return "The summary is much shorter than the earlier one, which it has to continue."
+    if previous and _loses_facts(summary, previous):
+        return "The names and numbers of the earlier summary are gone."
+    if _speaks_of_other_things(summary, f"{previous or ''}\n{source}"):
+        return "The summary does not speak of what it replaces."
+    return None
+
+
+def _loses_facts(summary: str, previous: str) -> bool:
+    facts = {*_NUMBER.findall(previous), *_NAME.findall(previous)}
+    if len(facts) < MIN_FACTS:
+        return False
+    text = summary.casefold()
+    return sum(fact.casefold() in text for fact in facts) < KEPT_FACTS * len(facts)
+
+
+def _speaks_of_other_things(summary: str, source: str) -> bool:
+    if _is_spaced(summary) != _is_spaced(source):
+        return False  # written in another script, so it has no word in common
+    source_words = _collect_words(source[:_SAMPLE_CHARS])
+    needed = min(COMMON_WORDS, len(source_words) // SOURCE_WORDS_FOR_ONE)
+    if not needed:
+        return False
+    numbers = set(_NUMBER.findall(source)) & set(_NUMBER.findall(summary))
+    common_words = _collect_words(summary) & source_words
+    if len(common_words) + len(numbers) >= needed:
+        return False
+    return len(summary.encode()) < MIN_FOREIGN_BYTES or not _is_foreign(summary, source)
+
+
+def _is_foreign(summary: str, source: str) -> bool:
+    """Return whether a summary is written in another language than its source.
+
+    Its articles, pronouns and the like are other ones then.
+    """
+    known_words = set(_SHORT_WORD.findall(source[:_SAMPLE_CHARS].casefold()))
+    words = _SHORT_WORD.findall(summary.casefold())
+    return sum(word in known_words for word in words) < FOREIGN_SHARE * len(words)
+
+
+def _is_spaced(text: str) -> bool:
+    """Return whether a text is written with spaces between its words, in most of its letters."""
+    sample = text[:_SAMPLE_CHARS]
+    return len(_PAIRS.findall(sample)) < sum(map(str.isalpha, sample)) / 2
+
+
+def _collect_words(text: str) -> set[str]:
+    """Return the words of a text, cut where endings begin."""
+    text = text.casefold()
+    return {word[:5] for word in _WORD.findall(text)} | set(_PAIRS.findall(text))
 
 
 def extract_summary(

@@ -45,7 +45,7 @@ class TestADatabaseThatStumbles:
     @pytest.mark.parametrize("moment", ["before", "after"])
     @pytest.mark.parametrize(
         "point",
-        ["compaction.runs.lifecycle.apply_run", "compaction.summaries.accounting._store_once"],
+        ["compaction.runs.lifecycle.apply_run", "compaction.summaries.call_log._store_once"],
     )
     def test_a_paid_summary_is_installed_as_soon_as_it_answers(
         self, full: Session, scripted: ScriptedModel, point: str, moment: Moment

@@ -6,8 +6,15 @@ from rest_framework.test import APIClient
 from chatcore.models import Session, SessionEvent
 from compaction.models import CompactionRun, ModelRatio
 from compaction.runs import engine
-from compaction.sessions.speed import CallTimes, Speed, learn_speed, learn_timeout, load_speed
-from compaction.summaries.pace import MAX_CALL_SECONDS, Pace
+from compaction.summaries.pace import (
+    MAX_CALL_SECONDS,
+    CallTimes,
+    Pace,
+    Speed,
+    learn_speed,
+    learn_timeout,
+    load_speed,
+)
 from tests.support.compaction_sessions import SUMMARY, fill_session, list_summary_calls
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply

@@ -8,7 +8,7 @@ from chatcore.models import Session
 from chatcore.transfer import importer
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from compaction.summaries.chunks import take_chunk
+from compaction.summaries.calls import take_chunk
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
     SUMMARY,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compaction.core.thin_text import find_thinness
+from compaction.summaries.validation import find_thinness
 
 SOURCE = "\n".join(
     f"{number:04d} user: The gate of garden {number} opens with the code {4711 + number * 37}; "

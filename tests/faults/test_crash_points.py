@@ -43,7 +43,7 @@ BEGIN_RUN = (
 )
 SUMMARIZE = (
     "compaction.runs.lifecycle.announce_start",
-    "compaction.summaries.accounting._store_once",
+    "compaction.summaries.call_log._store_once",
 )
 COUNT_COST = (
     "chatcore.contrib.budgets.records._add_to_sum"  # of a summary, or an answer that was stopped

@@ -14,7 +14,6 @@ from compaction.memory.ledger import recorder, reference, store
 from compaction.memory.models import LedgerLine
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.transcripts import load_transcript
-from compaction.summaries import background
 from compaction.summaries import state as summary_state
 
 MAX_READ = 1_000  # messages that one search reads at most; the next one goes on
@@ -73,7 +72,7 @@ def _tells_a_story(row: LedgerLine) -> bool:
 
 def _join_sent_texts(context: SessionContext, transcript: Transcript) -> str:
     """Return the summary, and what stands beside it."""
-    reference_text = background.render_background(
+    reference_text = summary_state.render_background(
         reference.render_stored_lines(context),
         summary_state.load_structured_state(context.facts.session_id),
         context.budget,
