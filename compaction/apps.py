@@ -18,6 +18,7 @@ keep_old_names(
         "compaction.shortcuts": "compaction.api.shortcuts",
         "compaction.sizing": "compaction.sessions",
         "compaction.core.excerpts": "compaction.core.budget_check",
+        "compaction.runs.worker.cluster": "compaction.runs.worker",
     }
 )
 
@@ -38,10 +39,10 @@ class Compaction(ExtensionConfig):
 
         registry.register("compaction.policies.documents.Policies")
         for signal, path in (
-            (signals.response_completed, "runs.after_response.measure_and_request_run"),
-            (signals.messages_deleted, "runs.on_change.forget_messages"),
-            (signals.messages_superseded, "runs.on_change.supersede_messages"),
-            (signals.session_forked, "runs.on_change.copy_state_to_fork"),
+            (signals.response_completed, "runs.receivers.measure_and_request_run"),
+            (signals.messages_deleted, "runs.receivers.forget_messages"),
+            (signals.messages_superseded, "runs.receivers.supersede_messages"),
+            (signals.session_forked, "runs.receivers.copy_state_to_fork"),
             (signals.model_confirmed, "sessions.calibration.forget_window"),
         ):
             receiver = build_receiver(f"compaction.{path}")

@@ -23,7 +23,7 @@ from compaction.admin.differences import render_difference
 from compaction.admin.rendering import render_preformatted, render_table
 from compaction.core.state import render_state
 from compaction.models import OPEN_STATUSES, CompactionRun, ModelCall
-from compaction.runs import allowance, cancellation, engine, queue, tasks
+from compaction.runs import engine, queue, tasks
 from compaction.sessions.records import name_session
 from compaction.summaries import state as summary_state
 
@@ -483,12 +483,12 @@ def _request_again(run: CompactionRun, *, user_pk: object) -> CompactionRun:
 def _request_run(
     session_id: UUID, *, user_pk: object, **options: Unpack[queue.RunOptions]
 ) -> CompactionRun:
-    allowance.use_allowance(session_id, user_pk=user_pk)
+    queue.use_allowance(session_id, user_pk=user_pk)
     return engine.request_run(session_id, trigger="manual", **options)
 
 
 def _cancel(run: CompactionRun) -> None:
-    if not cancellation.cancel_run(run):
+    if not engine.cancel_run(run):
         raise NotPossible("The run has ended already.")
 
 

@@ -26,7 +26,7 @@ from compaction.admin.chart import draw_sizes
 from compaction.admin.differences import render_difference
 from compaction.core.knobs import PolicyError
 from compaction.models import CompactionRun
-from compaction.runs import allowance, engine, history, queue
+from compaction.runs import engine, history, queue
 from compaction.sessions import session_context
 from compaction.sessions.facts import load_session_facts
 from compaction.sessions.records import (
@@ -42,7 +42,7 @@ CHART_TURNS = 200
 REFUSALS = (
     session_context.NoSuchSession,
     queue.RunConflict,
-    allowance.TooManyRuns,
+    queue.TooManyRuns,
     CallRefused,
     policies.UnknownPolicy,
     PolicyError,
@@ -175,7 +175,7 @@ def _act(request: HttpRequest, session_id: UUID) -> None:
 
 
 def _compact(request: HttpRequest, session_id: UUID) -> str:
-    allowance.use_allowance(session_id, user_pk=request.user.pk)
+    queue.use_allowance(session_id, user_pk=request.user.pk)
     options: queue.RunOptions = {"instructions": request.POST.get("instructions", "")[:4000]}
     if name := request.POST.get("policy"):
         options["policy"] = name

@@ -26,7 +26,7 @@ from compaction.api.session_scope import SessionScopedView, get_owned_session_id
 from compaction.core.knobs import PolicyError
 from compaction.core.policy import STAGES
 from compaction.models import MAX_SEQ, OPEN_STATUSES, CompactionRun
-from compaction.runs import allowance, cancellation, engine, queue, replacement
+from compaction.runs import engine, history, queue
 from compaction.sessions.facts import list_session_ids, load_session_facts
 from compaction.sessions.transcripts import StaleTranscript
 from compaction.summaries.model_calls import ModelNotUsable, find_summary_model
@@ -199,8 +199,8 @@ class CompactView(SessionScopedView):
             preview = _call_engine(engine.preview_run, session_id, **options)
             return Response(RunSerializer(preview).data | {"id": None})
         try:
-            allowance.use_allowance(session_id, user_pk=request.user.pk)
-        except allowance.TooManyRuns as error:
+            queue.use_allowance(session_id, user_pk=request.user.pk)
+        except queue.TooManyRuns as error:
             raise Problem(
                 429, "too_many_compactions", str(error), retry_after=error.retry_after
             ) from None
@@ -294,7 +294,7 @@ class CancelRunView(SessionScopedView):
     def post(self, request: Request, run_id: UUID) -> Response:
         """Stop an open run; the context stays as it is. Automatic runs wait for a while."""
         run = get_owned_run(request, run_id)
-        if not cancellation.cancel_run(run):
+        if not engine.cancel_run(run):
             raise Problem(409, "not_running", "The run has ended already.")
         run.refresh_from_db()
         return Response(self.get_serializer(run).data)
@@ -303,8 +303,8 @@ class CancelRunView(SessionScopedView):
 def _choose_base(session_id: UUID) -> dict[str, object]:
     """Return the options of a run that replaces the summary in force. Raises the 409 problem."""
     try:
-        version, last_seq = replacement.find_base(session_id)
-    except replacement.NothingToReplace as error:
+        version, last_seq = history.find_base(session_id)
+    except history.NothingToReplace as error:
         raise Problem(409, "nothing_to_replace", str(error)) from None
     return {"from_version": version, "up_to_seq": last_seq}
 

@@ -20,7 +20,7 @@ from compaction.api.session_scope import (
 )
 from compaction.core.policy import Policy
 from compaction.core.state import ENTRY_CHARS, ITEM_CHARS, SECTIONS, StructuredState
-from compaction.runs import after_response
+from compaction.runs import receivers
 from compaction.summaries import state as summary_state
 from compaction.summaries.state import MAX_MEMORY_ENTRIES
 
@@ -104,7 +104,7 @@ class WorkingStateView(SessionScopedView):
 
         new_state = summary_state.change_structured_state(session_id, edit)
         if "memory" in changes:
-            after_response.request_fold(context, new_state)
+            receivers.request_fold(context, new_state)
         return _respond_with_state(new_state)
 
 
@@ -129,7 +129,7 @@ class MemoryView(SessionScopedView):
         new_state = summary_state.change_structured_state(
             session_id, lambda old_state: _add_memory_entry(old_state, text)
         )
-        after_response.request_fold(context, new_state)
+        receivers.request_fold(context, new_state)
         return _respond_with_state(new_state, status=201)
 
 

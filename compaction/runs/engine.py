@@ -24,12 +24,15 @@ from django.db import (
 from django.db import Error as DatabaseProblem
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from chatcore.base.databases.patience import is_outage, store_patiently
 from chatcore.context import revisions
+from chatcore.events.log import append_events
+from chatcore.events.types import CompactionEndedPayload, EventType
 from chatcore.sessions import changes
 from compaction.models import OPEN_STATUSES, CompactionRun
-from compaction.runs import execution, leases, lifecycle, replacement, tasks
+from compaction.runs import execution, history, leases, lifecycle, tasks
 from compaction.runs.queue import RunConflict, RunOptions, find_or_create_run, load_run_context
 from compaction.sessions.facts import load_session_facts
 from compaction.sessions.session_context import NoSuchSession
@@ -45,6 +48,8 @@ WAIT_SECONDS = 60.0  # for a run that another worker holds
 POLL_SECONDS = 0.2
 RESEND_DELAY = timedelta(seconds=60)
 RESENT_RUNS = 16  # by one sweep: a message wakes a worker for any run
+
+STOPPED_REASON = "It was stopped by hand."
 
 
 class NotRewindable(Exception):
@@ -198,7 +203,7 @@ def preview_run(session_id: UUID, **options: Unpack[RunOptions]) -> CompactionRu
         run.reason = objection
         return run
     simulate = partial(simulate_summary, policy=context.policy)
-    with replacement.go_back_to_read(run):
+    with history.go_back_to_read(run):
         context = load_run_context(session_id, options)
         transcript = execution.load_transcript(context)
     outcome = execution.propose_outcome(run, context, transcript, simulate)
@@ -315,3 +320,28 @@ def resend_waiting_runs() -> int:
 def _send_oldest(runs: QuerySet[CompactionRun]) -> int:
     run_ids = list(runs.order_by("created_at").values_list("pk", flat=True)[:RESENT_RUNS])
     return sum(tasks.send_run(run_id) for run_id in run_ids)
+
+
+def cancel_run(run: CompactionRun) -> bool:
+    """End an open run as skipped, and let automatic runs wait. Return False if it had ended.
+
+    The worker's next write is conditional on its claim, which this takes away.
+    """
+    with transaction.atomic():
+        # The event locks the session's row, which comes before the run (docs/concurrency.md).
+        payload: CompactionEndedPayload = {"run": str(run.pk), "reason": STOPPED_REASON}
+        append_events(run.session_id, (EventType.COMPACTION_SKIPPED, payload))
+        open_run = CompactionRun.objects.filter(pk=run.pk, status__in=OPEN_STATUSES)
+        has_ended = not open_run.update(
+            status=CompactionRun.Status.SKIPPED,
+            reason=STOPPED_REASON,
+            finished_at=timezone.now(),
+            lease_until=None,
+        )
+        if has_ended:
+            transaction.set_rollback(True)
+            return False
+        lifecycle.delay_automatic_runs(run)
+    if run.status == CompactionRun.Status.RUNNING:
+        tasks.wake_for_freed_place(run.pk)
+    return True

@@ -2,8 +2,10 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+
+from django.db import transaction
 
 from chatcore.base.databases.patience import is_outage, store_patiently
 from compaction import policies
@@ -13,13 +15,13 @@ from compaction.core.knobs import PolicyError
 from compaction.core.outcome import Outcome
 from compaction.core.policy import Policy
 from compaction.core.stages.base import Summarize, SummaryFailed
+from compaction.core.state import StructuredState
 from compaction.core.transcript import Transcript
 from compaction.models import CompactionRun
-from compaction.runs import leases, lifecycle, repetition, replacement
-from compaction.runs.memory_update import MemoryUpdate, store_memory_update
-from compaction.runs.progress import RunProgress
-from compaction.runs.telemetry import trace_run
+from compaction.runs import history, leases, lifecycle, queue
+from compaction.runs.lifecycle import RunProgress, trace_run
 from compaction.sessions import built_requests, request_size, session_context, transcripts
+from compaction.sessions.facts import load_session_facts
 from compaction.sessions.memory_app import get_memory
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.transcripts import StaleTranscript
@@ -31,6 +33,9 @@ logger = logging.getLogger(__name__)
 Trigger = CompactionRun.Trigger
 MAX_LOADS = 2  # a context that changes during a run is loaded once more
 MAX_CLAIMS_OF_CHANGING_CONTEXT = 2  # one that goes on changing is tried once more, later
+
+REASON = "The oldest entries of the memory are folded into its summary."
+CHANGED_REASON = "The memory changed while it was folded."
 
 
 class JobFailed(Exception):
@@ -118,7 +123,7 @@ def find_objection(run: CompactionRun, context: SessionContext) -> str:
     """Return why a requested run must not happen, or no longer; an empty text if nothing does."""
     if run.trigger == Trigger.MANUAL:
         if Trigger.MANUAL in context.policy.trigger.phases:
-            return repetition.find_objection(run)
+            return queue.find_repeated_failure(run)
         return f"The policy {context.policy_name} allows no runs by hand."
     if not context.facts.is_automatic:
         return "Automatic compaction is off for this session."
@@ -190,7 +195,7 @@ def _try_to_compact(run: CompactionRun, policy: Policy) -> bool:
         _store_end(run, partial(lifecycle.skip_run, run, objection))
         return True
     get_memory().read_messages(context, reads_all=True)
-    with replacement.go_back_to_read(run):
+    with history.go_back_to_read(run):
         context = session_context.load_session_context(run.session_id, policy=named_policy)
         if context is None:
             raise leases.RunLeaseLost  # deleted in this moment, and its runs with it
@@ -282,3 +287,55 @@ def _choose_budget(run: CompactionRun, context: SessionContext) -> Budget | None
     if context.budget and run.trigger == Trigger.ON_OVERFLOW:
         return context.budget.reduce_for_recovery()
     return context.budget
+
+
+@dataclass
+class MemoryUpdate:
+    """What a summarizer made of a memory. It is applied to the memory as it is by then."""
+
+    old_state: StructuredState
+    new_state: StructuredState
+    previous_state: StructuredState = field(default_factory=StructuredState)
+    is_current: bool = False
+
+    def apply(self, state: StructuredState) -> StructuredState:
+        """Return a state with the fold, and note it; the same state if these entries changed."""
+        fold_count = len(self.old_state.memory) - len(self.new_state.memory)
+        self.previous_state = state
+        self.is_current = (
+            state.memory[:fold_count] == self.old_state.memory[:fold_count]
+            and state.memory_summary == self.old_state.memory_summary
+        )
+        if not self.is_current:
+            return state
+        return replace(
+            state, memory=state.memory[fold_count:], memory_summary=self.new_state.memory_summary
+        )
+
+
+def store_memory_update(
+    run: CompactionRun, context: SessionContext, update: MemoryUpdate, *, tokens: int
+) -> None:
+    """Store a folded memory, and end the run: it is applied, and can be undone like any other.
+
+    Skips the run if somebody has changed the entries meanwhile. Raises RunLeaseLost.
+    """
+    with transaction.atomic():
+        next_state = summary_state.change_structured_state(run.session_id, update.apply)
+        if not update.is_current:
+            lifecycle.skip_run(run, CHANGED_REASON, tokens=tokens)
+            return
+        facts = load_session_facts(run.session_id)
+        assert facts is not None  # its row is locked
+        lifecycle.close_run(
+            run,
+            CompactionRun.Status.APPLIED,
+            reason=REASON,
+            boundary_before=context.facts.live.boundary_seq,
+            boundary_after=facts.live.boundary_seq,
+            version_before=context.facts.live.version,
+            version_after=facts.live.version,
+            state_after=summary_state.build_state_record(next_state, update.previous_state),
+            tokens_before=tokens,
+            tokens_after=tokens,
+        )

@@ -25,7 +25,8 @@ nothing at all: the whole transaction is rolled back.
 
 import dataclasses
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -33,10 +34,13 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
+from chatcore.base.metrics import counts
+from chatcore.base.traces import spans
 from chatcore.events.log import append_events
 from chatcore.events.types import (
     CompactionAppliedPayload,
     CompactionEndedPayload,
+    CompactionProgressPayload,
     CompactionStartedPayload,
     ContextTrimmedPayload,
     EventType,
@@ -46,8 +50,7 @@ from compaction.core.outcome import MessageOutcome, Outcome
 from compaction.core.policy import Policy
 from compaction.core.transcript import Transcript, TranscriptEdit
 from compaction.models import CompactionRun, SessionState
-from compaction.runs import leases, replacement
-from compaction.runs.telemetry import count_run
+from compaction.runs import history, leases
 from compaction.sessions.memory_app import get_memory
 from compaction.sessions.queries import load_session_state
 from compaction.sessions.session_context import SessionContext
@@ -59,6 +62,45 @@ logger = logging.getLogger(__name__)
 FIRST_WAIT_SECONDS = 30
 LONGEST_WAIT_SECONDS = 3600
 MIN_GAIN_RATIO = 0.05  # of the threshold; a run that gains less counts as fruitless
+
+
+@contextmanager
+def trace_run(run: CompactionRun) -> Iterator[object]:
+    """Open a span around a run, with one for its wait in the queue."""
+    if not spans.are_on():
+        yield None
+        return
+    attributes = {
+        "chatcore.run.id": str(run.pk),
+        "chatcore.run.trigger": run.trigger,
+        "chatcore.run.policy": run.policy,
+        "chatcore.run.attempt": run.attempts,
+        "gen_ai.conversation.id": str(run.session_id),
+    }
+    with spans.open_span("compaction run", attributes, kind="consumer") as span:
+        if run.enqueued_at:
+            spans.begin_span("wait in the queue", {}, start=run.enqueued_at).end()
+        yield span
+    spans.send_spans()  # a worker's process may end next
+
+
+def count_run(run: CompactionRun) -> None:
+    """Count a run that has ended, in this process's metrics."""
+    spans.note(
+        {
+            "chatcore.run.status": str(run.status),
+            "chatcore.run.tokens_before": run.tokens_before,
+            "chatcore.run.tokens_after": run.tokens_after,
+        }
+    )
+    counts.count_run(
+        policy=run.policy,
+        trigger=run.trigger,
+        outcome=run.status,
+        seconds=None if run.duration_ms is None else run.duration_ms / 1000,
+        tokens_before=run.tokens_before,
+        tokens_after=run.tokens_after,
+    )
 
 
 def announce_start(
@@ -98,7 +140,7 @@ def apply_run(
     was_announced = run.announced
     try:
         with transaction.atomic():
-            replacement.go_back_to_install(run)
+            history.go_back_to_install(run)
             announce_start(
                 run,
                 message_count=outcome.messages_compacted,
@@ -387,3 +429,44 @@ def _extend_wait(session_state: SessionState) -> dict[str, object]:
         "failures": session_state.failures + 1,
         "not_before": timezone.now() + timedelta(seconds=wait_seconds),
     }
+
+
+class RunProgress:
+    """What was announced of a run: the part that is being summarized, and its text so far."""
+
+    def __init__(self, run: CompactionRun) -> None:
+        self.run = run
+        self.part = 0
+        self.parts = 1
+        self._announced_chars: int | None = None
+
+    def expect_parts(self, count: int) -> None:
+        """Expect so many calls of a model from now on."""
+        self.parts = self.part + max(1, count)
+
+    def begin_part(self) -> None:
+        """Begin the next part, which may be one more than was expected."""
+        self.part += 1
+        self.parts = max(self.parts, self.part)
+
+    def begin_call(self) -> None:
+        """Begin to write the part, once more if it is a retry."""
+        self._announced_chars = None
+
+    def report(self, text: str) -> None:
+        """Announce the text so far, if there is news. Raises RunLeaseLost."""
+        if not leases.select_claimed_run(self.run).exists():
+            raise leases.RunLeaseLost
+        if self._announced_chars is not None and len(text) == self._announced_chars:
+            return
+        offset = self._announced_chars or 0
+        payload: CompactionProgressPayload = {
+            "run": str(self.run.pk),
+            "part": self.part,
+            "parts": self.parts,
+            "offset": offset,
+            "text": text[offset:],
+        }
+        with transaction.atomic():
+            append_events(self.run.session_id, (EventType.COMPACTION_PROGRESS, payload))
+        self._announced_chars = len(text)

@@ -1,19 +1,30 @@
 """Request a run: insert its row, or use the session's open run if that does what is requested."""
 
+import json
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from math import ceil
 from typing import Any, TypedDict
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
 
+from chatcore.accounts.spending import check_call
+from chatcore.models import Session
 from compaction import policies
 from compaction.core.knobs import PolicyError
 from compaction.core.policy import STAGES, Policy
 from compaction.models import MAX_SEQ, CompactionRun, find_open_run
-from compaction.runs import lifecycle, repetition, tasks
+from compaction.runs import lifecycle, tasks
 from compaction.sessions import session_context
 from compaction.sessions.facts import load_session_facts
+from compaction.sessions.fingerprint import compute_fingerprint
 from compaction.sessions.session_context import NoSuchSession, SessionContext
+
+Status = CompactionRun.Status
+MAX_FAILURES = 3
+MEMORY = timedelta(hours=1)  # a provider may work again although nothing has changed here
 
 OPTION_FIELDS = (
     "policy",
@@ -26,6 +37,65 @@ OPTION_FIELDS = (
 )
 KIND_FIELDS = ("provider", "places")
 MAX_PLACES = 10_000  # more than machines have
+
+
+class TooManyRuns(Exception):
+    """The user has asked for too many runs; `retry_after` is the number of seconds to wait."""
+
+    def __init__(self, retry_after: float) -> None:
+        super().__init__(f"Too many compactions by hand. Try again in {ceil(retry_after)} seconds.")
+        self.retry_after = retry_after
+
+
+def use_allowance(session_id: UUID, *, user_pk: object = None) -> None:
+    """Count a run by hand, of this user or else of the session's owner.
+
+    Raises TooManyRuns, and CallRefused if the owner may spend nothing more; then none is counted.
+    """
+    owners = Session.objects.filter(pk=session_id).values_list("owner_id", flat=True)
+    owner_pk = owners.first()
+    check_call(owner_pk)
+    # Imported here: a worker counts none, and need not load what REST needs.
+    from chatcore.base.rest.turn_rate import count_compaction
+
+    counted_pk = user_pk or owner_pk
+    wait_seconds = None if counted_pk is None else count_compaction(counted_pk)
+    if wait_seconds is not None:
+        raise TooManyRuns(wait_seconds)
+
+
+def describe_basis(context: SessionContext, options: Mapping[str, object]) -> str:
+    """Return a fingerprint of all that decides how a run ends, apart from the model's mood."""
+    facts = context.facts
+    parts = [
+        facts.live.version,
+        facts.last_seq,
+        facts.message_count,
+        facts.model.name,
+        facts.model.summary_model,
+        facts.model.window,
+        context.policy.to_dict(),
+        {name: value for name, value in options.items() if value},
+    ]
+    return compute_fingerprint(json.dumps(parts, sort_keys=True, default=str))
+
+
+def find_repeated_failure(run: CompactionRun) -> str:
+    """Return why a run by hand would fail as the ones before; an empty text if it may succeed."""
+    if not run.basis:
+        return ""
+    earlier_runs = CompactionRun.objects.filter(
+        session_id=run.session_id, basis=run.basis, created_at__gt=Now() - MEMORY
+    )
+    ended_runs = earlier_runs.exclude(pk=run.pk).exclude(status=Status.SKIPPED)
+    newest_runs = list(ended_runs.order_by("-created_at")[:MAX_FAILURES])
+    has_failed = [earlier.status in (Status.FAILED, Status.FELL_BACK) for earlier in newest_runs]
+    if len(has_failed) < MAX_FAILURES or not all(has_failed):
+        return ""
+    return (
+        f"It failed {MAX_FAILURES} times, and nothing has changed since: {newest_runs[0].reason} "
+        "Other instructions, another policy or another model can help; so may an hour."
+    )
 
 
 class RunOptions(TypedDict, total=False):
@@ -127,7 +197,7 @@ def _build_run(session_id: UUID, trigger: str, options: RunOptions) -> Compactio
         only_stages=list(options.get("stages", ())),
         summary_model=summary_model,
         model=summary_model or context.facts.model.summary_model,
-        basis=repetition.describe_basis(context, options),
+        basis=describe_basis(context, options),
     )
 
 

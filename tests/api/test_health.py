@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from chatcore.models import Session
 from compaction.models import CompactionRun, WorkerBeat
-from compaction.runs import worker_signs
+from compaction.runs import workload
 from models_registry.models import Provider
 
 
@@ -37,9 +37,9 @@ def test_a_ready_process_says_so(client: Client) -> None:
 
 @pytest.mark.django_db
 def test_workers_and_what_waits_for_them_are_counted(client: Client, session: Session) -> None:
-    worker_signs.record_sign("machine:1")
-    worker_signs.record_sign("machine:2")
-    worker_signs.record_sign("machine:2")
+    workload.record_sign("machine:1")
+    workload.record_sign("machine:2")
+    workload.record_sign("machine:2")
     WorkerBeat.objects.create(name="gone:1", seen_at=timezone.now() - timedelta(hours=1))
     long_ago = timezone.now() - timedelta(minutes=10)
     CompactionRun.objects.create(session_id=session.pk, policy="oneclaw", created_at=long_ago)

@@ -13,7 +13,7 @@ from django_q.models import OrmQ
 
 from chatcore.models import Session
 from compaction.models import CompactionPolicy, CompactionRun
-from compaction.runs import cancellation, engine, leases, tasks
+from compaction.runs import engine, leases, tasks
 from models_registry.models import AiModel, Provider
 from tests.support.compaction_sessions import SUMMARY, fill_session
 from tests.support.scripted_model import ScriptedModel
@@ -174,7 +174,7 @@ class TestPlacesOfAProvider:
         run = claim_next()
         OrmQ.objects.all().delete()
         assert run is not None
-        assert cancellation.cancel_run(run)
+        assert engine.cancel_run(run)
         assert OrmQ.objects.count() == 1
         assert claim_next()
 

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from chatcore.models import Message, Session
 from chatcore.signals import response_completed
 from compaction.models import CompactionPolicy, CompactionRun, SessionState
-from compaction.runs import after_response, engine
+from compaction.runs import engine, receivers
 from compaction.sessions.usage import load_usage
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
@@ -187,7 +187,7 @@ def test_a_failing_measurement_does_not_reach_the_sender(
         raise RuntimeError("the database is away")
 
     monkeypatch.setattr("compaction.sessions.session_context.load_session_context", broken)
-    after_response.measure_and_request_run(session_id=session.pk)
+    receivers.measure_and_request_run(session_id=session.pk)
     assert list_event_names(session) == []
 
 

@@ -8,7 +8,7 @@ from rest_framework.test import APIClient
 
 from chatcore.models import Message, Session, SessionEvent
 from compaction.models import CompactionRun, SessionState
-from compaction.runs import engine, on_change
+from compaction.runs import engine, receivers
 from tests.support.compaction_sessions import fill_session, list_summary_calls, read_prompt
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -201,7 +201,7 @@ def test_what_was_found_is_shown_and_goes_with_a_deleted_message(
     assert body["verification"]["findings"] == [
         {"check": "numbers", "text": INVENTED, "action": "refused"}
     ]
-    on_change.forget_messages(talk, [2])
+    receivers.forget_messages(talk, [2])
     run.refresh_from_db()
     assert run.verification == {}
     assert len(list_summary_calls(scripted)) == 1

@@ -24,9 +24,9 @@ from chatcore.models import Session
 from chatcore.serving.local_model.register import TIMEOUT_SECONDS
 from compaction.models import CompactionRun
 from compaction.runs import engine, tasks
+from compaction.runs import worker as cluster
 from compaction.runs.run_locks import RunLocks
 from compaction.runs.tasks import MAX_RUN_SECONDS
-from compaction.runs.worker import cluster
 from tests.support.compaction_sessions import SUMMARY
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply

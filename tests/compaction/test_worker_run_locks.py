@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 from compaction.runs.run_locks import RunLocks
-from compaction.runs.worker.cluster import let_children_die_with_parents
+from compaction.runs.worker import let_children_die_with_parents
 from tests.support.waiting import wait_until
 from tests.support.worker_processes import is_living, list_living
 

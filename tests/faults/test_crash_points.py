@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.django_db(transaction=True)]
 SEND = "chatcore.turns.control.start_turn"
 WRITE_DELTAS = "chatcore.turns.delta_writer.DeltaWriter._write_locked"
 STORE_ANSWER = "chatcore.turns.generation._store_answer"
-MEASURE = "compaction.runs.after_response.measure_and_request_run"
+MEASURE = "compaction.runs.receivers.measure_and_request_run"
 WAIT = "chatcore.turns.generation._wait"
 CANCEL = "chatcore.turns.control.stop_answer"
 BEGIN_DRAFT = "chatcore.sessions.drafts.SessionDraft.__enter__"
@@ -50,7 +50,7 @@ COUNT_COST = (
 )
 INSTALL = "compaction.runs.lifecycle.apply_run"
 # Made by a clock: a summary that is soon written reports nothing of its progress.
-TIMED_POINTS = {"compaction.runs.progress.RunProgress.report"}
+TIMED_POINTS = {"compaction.runs.lifecycle.RunProgress.report"}
 # Each act with all of its commits. A test fails when one is not made, or another is.
 POINTS: dict[str, tuple[str, ...]] = {
     "talk": (

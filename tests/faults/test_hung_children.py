@@ -56,7 +56,7 @@ server.run(sockets=[socket.socket(fileno=int(sys.argv[1]))])
 # A worker command whose first check never ends.
 HUNG_WORKER = """
 import time
-from compaction.runs.worker import cluster
+from compaction.runs import worker as cluster
 from django.core.management import call_command
 cluster.SILENCE_SECONDS = 1
 cluster.requeue_abandoned_runs = lambda cluster: time.sleep(600)

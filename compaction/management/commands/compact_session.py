@@ -13,7 +13,7 @@ from chatcore.accounts.spending import CallRefused
 from compaction import policies
 from compaction.core.knobs import PolicyError
 from compaction.models import CompactionRun
-from compaction.runs import allowance, engine, queue
+from compaction.runs import engine, queue
 from compaction.sessions import session_context
 
 
@@ -52,7 +52,7 @@ class Command(BaseCommand):
             if dry_run:
                 run = engine.preview_run(session, **run_options)
             else:
-                allowance.use_allowance(session)
+                queue.use_allowance(session)
                 run = engine.compact_now(session, trigger="manual", **run_options)
         except session_context.NoSuchSession:
             raise CommandError(f"There is no session {session}.") from None
@@ -60,7 +60,7 @@ class Command(BaseCommand):
             policies.UnknownPolicy,
             PolicyError,
             queue.RunConflict,
-            allowance.TooManyRuns,
+            queue.TooManyRuns,
             CallRefused,
         ) as error:
             raise CommandError(str(error)) from None

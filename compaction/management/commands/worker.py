@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connections
 
 from chatcore.base.metrics import counts, find_counts_path
-from compaction.runs.worker.cluster import PATIENCE, ClusterKeeper
+from compaction.runs.worker import PATIENCE, ClusterKeeper
 
 
 class Command(BaseCommand):

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from multiprocessing import get_context
 from typing import Any, Generic, ParamSpec, TypeVar
 from uuid import UUID
@@ -25,12 +26,12 @@ from django.db import close_old_connections, connections
 from django_q.conf import Conf
 
 from chatcore.base.databases.patience import is_outage
+from chatcore.extension import get_extensions
 from chatcore.turns.recovery import RecoveryChore
 from compaction.runs import engine, leases, retention
 from compaction.runs.run_locks import run_locks
 from compaction.runs.tasks import requeue_run, wake_workers
-from compaction.runs.worker.jobs import JobProcess
-from compaction.runs.worker_signs import record_sign, remove_sign
+from compaction.runs.workload import record_sign, remove_sign
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +58,9 @@ MAX_RESTART_DELAY = 3
 STUCK_STATES = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
 PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>
 fork_context = get_context("fork")
+
+JOB_STOP_SECONDS = 3.0  # for the process of jobs
+NICENESS = 10  # answers and summaries come first
 
 
 class ClusterKeeper:
@@ -283,3 +287,49 @@ def attempt(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Atte
 
 
 _next_logs: dict[str, float] = {}
+
+
+class JobProcess:
+    """The process beside the cluster that runs jobs of apps that last, as imports do.
+
+    They are no tasks of django-q2, whose workers are counted: a long one would look like a cluster
+    that hangs. The row of a job says how far it is, so the process may die at any moment.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._process: Any = None
+
+    def start_if_due(self) -> None:
+        """Start the process if a job waits and none is running."""
+        if self._process is not None and self._process.is_alive():
+            return
+        if any(module.has_due_jobs() for module in load_modules()):
+            connections.close_all()
+            self._process = self._context.Process(target=run_jobs)
+            self._process.start()
+
+    def stop(self) -> None:
+        """End the process; another goes on where it stopped."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.join(JOB_STOP_SECONDS)
+            self._process.kill()
+            self._process.join()
+            self._process = None
+
+
+def load_modules() -> list[Any]:
+    """Return the modules of installed apps that have jobs."""
+    return [import_module(path) for each in get_extensions() for path in each.worker_jobs]
+
+
+def run_jobs() -> None:
+    """Work until nothing waits. The signals of the process above are not this one's."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(NICENESS)
+    connections.close_all()
+    for module in load_modules():
+        module.run_due_jobs()
