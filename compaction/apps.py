@@ -13,12 +13,12 @@ keep_old_names(
     {
         "compaction.tasks": "compaction.runs.tasks",
         "compaction.worker.tasks": "compaction.runs.tasks",
-        "compaction.worker": "compaction.runs.worker",
+        "compaction.worker": "compaction.runs",
+        "compaction.worker.cluster": "compaction.runs.worker",
         "compaction.checks": "compaction.policies.checks",
         "compaction.shortcuts": "compaction.api.shortcuts",
         "compaction.sizing": "compaction.sessions",
         "compaction.core.excerpts": "compaction.core.budget_check",
-        "compaction.runs.worker.cluster": "compaction.runs.worker",
     }
 )
 
