@@ -25,11 +25,14 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("app", choices=[app.name for app in OPTIONAL_APPS])
-        parser.add_argument("file", type=Path, metavar="FILE", help="Where the rows go.")
+        parser.add_argument(
+            "file", type=Path, nargs="?", metavar="FILE", help="Where the rows go: APP.jsonl.gz."
+        )
         parser.add_argument("--yes", action="store_true", help="Do not ask.")
 
-    def handle(self, *, app: str, file: Path, yes: bool, **options: Any) -> None:
+    def handle(self, *, app: str, file: Path | None, yes: bool, **options: Any) -> None:
         """Say what goes, ask, and drop it."""
+        file = file or Path(f"{app}.jsonl.gz")
         optional_app = next(each for each in OPTIONAL_APPS if each.name == app)
         if not apps.is_installed(optional_app.path):
             self._run_with(optional_app, file, yes)

@@ -15,10 +15,11 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("app", choices=[app.name for app in OPTIONAL_APPS])
-        parser.add_argument("file", type=Path, metavar="FILE")
+        parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="Or APP.jsonl.gz.")
 
-    def handle(self, *, app: str, file: Path, **options: Any) -> None:
+    def handle(self, *, app: str, file: Path | None, **options: Any) -> None:
         """Print how many rows came back."""
+        file = file or Path(f"{app}.jsonl.gz")
         if app in [each.name for each in list_absent_apps()]:
             raise CommandError(f"CHATCORE_WITHOUT leaves {app} out.")
         optional_app = next(each for each in OPTIONAL_APPS if each.name == app)
