@@ -15,7 +15,9 @@ from django.db import connection
 from tests.support.database import move_connections
 
 FOLDER = Path(__file__).resolve().parents[1] / "chatcore" / "old_databases"
-COMMITS = ("012ffea", "22aa757")
+# Of an early version, one of release 0.2.0, the last one before the first app could be absent, and
+# the last one before the squash.
+COMMITS = ("012ffea", "22aa757", "fc8fb5e", "17d9565")
 TOKEN = "an-old-token-of-alice-" + "0" * 42
 ENCRYPTION_KEY = urlsafe_b64encode(b"the key of the old databases, 32").decode()
 

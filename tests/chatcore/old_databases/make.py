@@ -13,8 +13,11 @@ import django
 
 django.setup()
 
+from django.apps import apps  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.contrib.auth import get_user_model  # noqa: E402
+from django.db import models  # noqa: E402
+from django.utils import timezone  # noqa: E402
 from knox.crypto import hash_token  # noqa: E402
 from knox.models import AuthToken  # noqa: E402
 from rest_framework.test import APIClient  # noqa: E402
@@ -146,15 +149,18 @@ def talk_with_own_tools(alice: Alice) -> str:
     """A turn that is over, with an output too long for its row, and one that waits for results."""
     session = alice.create_session(title="Weather")
 
-    def ask_for(city: str, identifier: str) -> Any:
+    def ask_for(city: str, identifier: str) -> bool:
         call = ToolCall(id=identifier, name="weather", arguments=json.dumps({"city": city}))
-        alice.say(session, f"Weather in {city}?", Reply(tool_calls=[call]), tools=[WEATHER])
+        question = f"Weather in {city}?"
+        answer = alice.say(session, question, Reply(tool_calls=[call]), tools=[WEATHER])
+        return bool(answer["assistant_message"]["tool_calls"])
 
     ask_for("Rome", "rome")
     alice.scripted.script(Reply(text="It rains cats."))
     results = [{"tool_call_id": "rome", "content": "It rains. " * 4000}]
     alice.ask("post", f"sessions/{session}/tool_results", {"results": results})
-    ask_for("Oslo", "oslo")
+    if not ask_for("Oslo", "oslo"):  # a summary took the reply
+        assert ask_for("Oslo", "oslo")
     return session
 
 
@@ -197,6 +203,44 @@ def read_everything(alice: Alice) -> dict[str, Any]:
     return {path: alice.read(path) for path in paths}
 
 
+def fill_empty_tables() -> None:
+    """Store a row in each table that the talks have left empty.
+
+    Rows that name what is stored elsewhere are left out: `verify` would miss that.
+    """
+    for model in apps.get_models():
+        is_ours = model.__module__.startswith(("chatcore.", "compaction.", "models_registry."))
+        if is_ours and model.__name__ not in ("OutputFile", "ProjectFile"):
+            find_or_store_row(model)
+
+
+def find_or_store_row(model: Any) -> Any:
+    """Return the first row of a model, or a new one with a value in each column that needs one."""
+    row = model._base_manager.first()
+    if row is not None:
+        return row
+    values: dict[str, Any] = {}
+    for field in model._meta.concrete_fields:
+        if field.name == "is_active":
+            values[field.name] = False
+        elif field.is_relation and not field.null:
+            values[field.name] = find_or_store_row(field.related_model)
+        elif field.has_default() or field.null or field.blank:
+            continue
+        elif field.choices:
+            values[field.name] = field.choices[0][0]
+        elif isinstance(field, models.DateTimeField):
+            values[field.name] = timezone.now()
+        elif isinstance(field, models.DateField):
+            values[field.name] = timezone.now().date()
+        elif isinstance(field, models.BinaryField):
+            values[field.name] = b"1"
+        else:
+            is_number = isinstance(field, models.IntegerField | models.DecimalField)
+            values[field.name] = 1 if is_number else "one"
+    return model._base_manager.create(**values)
+
+
 def main() -> None:
     settings.ALLOWED_HOSTS.append("testserver")
     with ScriptedModel() as scripted:
@@ -224,6 +268,7 @@ def main() -> None:
             "half": break_off(alice),
             "state": keep_state(alice),
         }
+        fill_empty_tables()
         answers = read_everything(alice)
     json.dump({"sessions": names, "answers": answers}, sys.stdout, ensure_ascii=False, indent=1)
 
