@@ -1,6 +1,10 @@
-"""Upgrades: a database of release 0.2.0 keeps every row, and stays quick to ask."""
+"""Upgrades: a database of release 0.2.0 keeps every row, and stays quick to ask.
+
+A new database has never been at an older version, so each begins with one that was.
+"""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +17,7 @@ from django.db.migrations.executor import MigrationExecutor
 from chatcore.models import Message, Session
 from chatcore.search import query as search_query
 from compaction.models import FORGOTTEN_TEXT, CompactionRun
+from tests.support.old_databases import open_old_database
 
 RELEASE = ("chatcore", "0003_plain_help_texts")  # the newest migration of 0.2.0
 TABLES = ("session", "turn", "message", "sessionevent", "contextrevision")
@@ -21,17 +26,17 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def released(transactional_db: None) -> Iterator[Any]:
+def released(transactional_db: None, tmp_path: Path) -> Iterator[Any]:
     """The models of the release, over its tables."""
-    call_command("migrate", *RELEASE, verbosity=0)
-    yield MigrationExecutor(connection).loader.project_state([RELEASE]).apps
-    call_command("migrate", verbosity=0)
+    with open_old_database("22aa757", tmp_path):
+        yield MigrationExecutor(connection).loader.project_state([RELEASE]).apps
 
 
-def fill(released: Any, owner: int) -> Any:
+def fill(released: Any) -> Any:
     """Store a row of every kind, as the release did; return the session."""
+    owner = released.get_model("auth", "User").objects.create(username="bob")
     session = released.get_model("chatcore", "Session").objects.create(
-        owner_id=owner, title="Birds", last_seq=2, message_count=1, last_event_seq=2
+        owner=owner, title="Birds", last_seq=2, message_count=1, last_event_seq=2
     )
     turn = session.turns.create(
         lease_until="2026-11-22T12:00:00Z", status="completed", idempotency_key="k"
@@ -59,8 +64,8 @@ def read_rows(apps: Any) -> dict[str, list[dict[str, Any]]]:
 
 
 @pytest.mark.slow
-def test_every_row_is_still_there_and_found(released: Any, django_user_model: Any) -> None:
-    session = fill(released, django_user_model.objects.create(username="alice").pk)
+def test_every_row_is_still_there_and_found(released: Any) -> None:
+    session = fill(released)
     rows_before = read_rows(released)
     call_command("migrate", verbosity=0)
     rows_after = read_rows(current_apps)
@@ -72,12 +77,10 @@ def test_every_row_is_still_there_and_found(released: Any, django_user_model: An
 
 
 @pytest.mark.slow
-def test_the_index_follows_what_is_written_after_the_upgrade(
-    released: Any, django_user_model: Any
-) -> None:
-    session = fill(released, django_user_model.objects.create(username="alice").pk)
+def test_the_index_follows_what_is_written_after_the_upgrade(released: Any) -> None:
+    session = fill(released)
     call_command("migrate", verbosity=0)
-    Message.objects.filter(seq=2).update(content="A halibut?")
+    Message.objects.filter(session_id=session.pk, seq=2).update(content="A halibut?")
     Message.objects.create(session_id=session.pk, seq=3, role="user", content="A trout?")
 
     def find(query: str) -> list[int]:
@@ -90,33 +93,33 @@ def test_the_index_follows_what_is_written_after_the_upgrade(
 
 @pytest.mark.slow
 def test_a_run_tells_its_summaries_after_the_upgrade_and_what_was_forgotten_stays_so(
-    transactional_db: None, session: Session
+    transactional_db: None, tmp_path: Path
 ) -> None:
-    release = ("compaction", "0024_memory_is_an_app")
-    call_command("migrate", *release, verbosity=0)
-    try:
-        state = MigrationExecutor(connection).loader.project_state([release])
-        runs = state.apps.get_model("compaction", "CompactionRun").objects
+    with open_old_database("fc8fb5e", tmp_path):
+        targets = [("chatcore", "0045_setup_entries"), ("compaction", "0023_switched_off_policies")]
+        old_apps = MigrationExecutor(connection).loader.project_state(targets).apps
+        owner = old_apps.get_model("auth", "User").objects.create(username="bob")
+        session = old_apps.get_model("chatcore", "Session").objects.create(owner=owner)
         for version, summary, is_stale in ((1, "Birds.", False), (2, None, True)):
             session.revisions.create(
                 version=version, summary=summary, stale=is_stale, source="compaction"
             )
-        common = {"session_id": session.pk, "trigger": "manual", "policy": "oneclaw"}
-        forgotten = runs.create(
-            **common,
+        forgotten = old_apps.get_model("compaction", "CompactionRun").objects.create(
+            session=session,
+            trigger="manual",
+            policy="oneclaw",
             status="applied",
             version_before=1,
             version_after=2,
             summary_before="Birds.",
             summary_after=FORGOTTEN_TEXT,
         )
-    finally:
         call_command("migrate", verbosity=0)
-    run = CompactionRun.objects.get(pk=forgotten.pk)
-    assert (run.summary_before, run.summary_after) == ("Birds.", FORGOTTEN_TEXT)
-    assert run.state_after == {"forgotten": True}
-    [loaded_run] = CompactionRun.objects.with_summaries()
-    assert (loaded_run.summary_before, loaded_run.summary_after) == ("Birds.", FORGOTTEN_TEXT)
+        run = CompactionRun.objects.get(pk=forgotten.pk)
+        assert (run.summary_before, run.summary_after) == ("Birds.", FORGOTTEN_TEXT)
+        assert run.state_after == {"forgotten": True}
+        [loaded_run] = CompactionRun.objects.filter(session=session.pk).with_summaries()
+        assert (loaded_run.summary_before, loaded_run.summary_after) == ("Birds.", FORGOTTEN_TEXT)
 
 
 def list_index_columns(model: type[models.Model]) -> list[tuple[str, ...]]:
