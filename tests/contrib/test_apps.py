@@ -92,6 +92,17 @@ def test_rows_of_an_absent_app_refuse_a_start_and_empty_tables_go(
     assert not has_table()
 
 
+def test_an_app_that_was_left_out_at_first_gives_the_staff_its_rights_when_it_comes(
+    tables: None, tmp_path: Path
+) -> None:
+    auditors = Group.objects.create(name="Auditor")
+    call_command("drop_app", "audit", tmp_path / "rows.gz", yes=True, verbosity=0)
+    ContentType.objects.filter(app_label="audit").delete()
+    ContentType.objects.clear_cache()
+    call_command("migrate", verbosity=0)
+    assert list(auditors.permissions.values_list("codename")) == [("view_auditentry",)]
+
+
 def test_nothing_is_asked_where_no_app_is_absent(db: None) -> None:
     with CaptureQueriesContext(
         connection,

@@ -75,7 +75,7 @@ def adopt_rights(
 def give_rights(apps: Any, label: str, staff: Mapping[str, Sequence[str]], alias: str) -> None:
     """Give rights of an app to groups of staff, as far as these groups are there."""
     config = apps.get_app_config(label)
-    models_module = config.models_module
+    models_module = getattr(config, "models_module", None)
     config.models_module = models_module or True  # a migration's has none, and would be passed over
     create_permissions(config, apps=apps, verbosity=0, using=alias)
     config.models_module = models_module
