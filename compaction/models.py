@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models import Case, OuterRef, Q, Subquery, Value, When
 from django.utils import timezone
 
+from chatcore.base.databases.fields import RowIdField
 from chatcore.base.row_ids import make_row_id
 from chatcore.models import ContextRevision
 from compaction.core.knobs import PolicyError
@@ -72,7 +73,7 @@ class CompactionRun(models.Model):
 
     FORCED_TRIGGERS = (Trigger.MANUAL, Trigger.ON_OVERFLOW)
 
-    id = models.UUIDField(primary_key=True, default=make_row_id, editable=False)
+    id = RowIdField(primary_key=True, default=make_row_id, editable=False)
     # Runs are deleted with their session, because summaries repeat what was written in it.
     session = models.ForeignKey(
         "chatcore.Session",

@@ -26,6 +26,28 @@ def validate_port_and_host(address: str) -> None:
         raise ValidationError(f"This is no address: {error}.") from None
 
 
+class AddressField(models.CharField):
+    """An address. Migrations know Django's field: validators are no part of a database."""
+
+    default_validators = [validate_port_and_host]
+
+    def deconstruct(self) -> Any:
+        """Return Django's field, so that no migration names this module."""
+        name, _, arguments, options = super().deconstruct()
+        return name, "django.db.models.CharField", arguments, options
+
+
+class PriceTiersField(models.JSONField):
+    """Prices of long requests. Migrations know Django's field, as above."""
+
+    default_validators = [validate_price_tiers]
+
+    def deconstruct(self) -> Any:
+        """Return Django's field, so that no migration names this module."""
+        name, _, arguments, options = super().deconstruct()
+        return name, "django.db.models.JSONField", arguments, options
+
+
 class ProviderQuerySet(models.QuerySet["Provider"]):
     """Queries for the keys of providers."""
 
@@ -53,11 +75,10 @@ class Provider(models.Model):
         blank=True,
         help_text="How this family counts tokens, e.g. anthropic, mistral, google-ai.",
     )
-    base_url = models.CharField(
+    base_url = AddressField(
         max_length=500,
         blank=True,
         validators=[
-            validate_port_and_host,
             RegexValidator(
                 r"\Ahttps?://[^\s/?#@]+(/[^\s?#]*)?\Z",
                 "An http or https address without credentials or query.",
@@ -238,10 +259,9 @@ class AiModel(models.Model):
     output_price = models.DecimalField(
         max_digits=12, decimal_places=6, null=True, blank=True, help_text="Per million tokens."
     )
-    price_tiers = models.JSONField(
+    price_tiers = PriceTiersField(
         default=list,
         blank=True,
-        validators=[validate_price_tiers],
         help_text=(
             'Other prices for long requests: [{"above": 200000, "input": "2.50", "output": "15",'
             ' "cached_input": "0.25"}]; "above" is a number of input tokens.'

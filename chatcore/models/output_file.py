@@ -6,6 +6,7 @@ from typing import Any
 from django.db import models, transaction
 
 from chatcore import signals
+from chatcore.base.databases.fields import CascadingOneToOneField
 from chatcore.models.attachment import Attachment
 from chatcore.models.session import Session
 
@@ -24,7 +25,7 @@ class OutputFile(models.Model):
     The copy of a message in a fork refers to the same file, which goes with the last of them.
     """
 
-    attachment = models.OneToOneField(Attachment, on_delete=cascade_to_file, related_name="file")
+    attachment = CascadingOneToOneField(Attachment, on_delete=cascade_to_file, related_name="file")
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="output_files")
     name = models.CharField(max_length=100, db_index=True, help_text="In the store of outputs.")
     size = models.PositiveIntegerField(help_text="Bytes.")

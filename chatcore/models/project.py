@@ -10,6 +10,7 @@ from django.db import models, transaction
 from django.utils import timezone
 
 from chatcore import signals
+from chatcore.base.databases.fields import CascadingForeignKey
 from chatcore.models.session import are_titles_hidden
 
 
@@ -57,7 +58,7 @@ class ProjectFile(models.Model):
     """A file of a project, which is sent as its text. Its name is a label."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    project = models.ForeignKey(Project, on_delete=cascade_to_content, related_name="files")
+    project = CascadingForeignKey(Project, on_delete=cascade_to_content, related_name="files")
     name = models.CharField(max_length=255)
     media_type = models.CharField(max_length=100)
     size = models.PositiveIntegerField(help_text="Bytes.")

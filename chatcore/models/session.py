@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from chatcore.base.databases.fields import RowIdField
 from chatcore.base.row_ids import make_row_id
 
 # Set while a page of the admin is made for somebody who may not see what people wrote. Django names
@@ -64,7 +65,7 @@ class Session(models.Model):
     chatcore/sessions/verification.py says how.
     """
 
-    id = models.UUIDField(primary_key=True, default=make_row_id, editable=False)
+    id = RowIdField(primary_key=True, default=make_row_id, editable=False)
     # Without an index of its own: that of (owner, updated_at, id) begins with it.
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL,

@@ -4,6 +4,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from chatcore.base.databases.fields import RowIdField
 from chatcore.base.row_ids import make_row_id
 from chatcore.models.owned_row import OwnedQuerySet, OwnedRow
 from chatcore.models.session import Session
@@ -41,7 +42,7 @@ class Turn(OwnedRow):
     # While a turn has one of these, no other turn of its session begins.
     OPEN_STATUSES = (Status.RUNNING, Status.WAITING)
 
-    id = models.UUIDField(primary_key=True, default=make_row_id, editable=False)
+    id = RowIdField(primary_key=True, default=make_row_id, editable=False)
     # Without an index of its own: that of (session, idempotency_key) begins with it.
     session = models.ForeignKey(
         Session, on_delete=models.CASCADE, related_name="turns", db_index=False

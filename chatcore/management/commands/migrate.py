@@ -1,20 +1,32 @@
 """`chatcore migrate`: Django's, under a lock, so that two machines do not migrate at once.
 
-Empty tables of apps that are left out go.
+New tables of the registry get the rows of its catalog. Empty tables of apps that are left out go.
 """
 
 from typing import Any
 
 from django.core.management.commands import migrate
+from django.db import connections
 
 from chatcore.base.databases.absent_apps import drop_empty_tables
 from chatcore.serving.start_lock import hold_start_lock
+from models_registry import catalog
+from models_registry.models import AiModel
 
 
 class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         with hold_start_lock():
+            alias = options["database"]
+            had_registry = _has_registry(alias)
             super().handle(*args, **options)
+            # A registry that has been there keeps what its operators have made of it.
+            if not had_registry and _has_registry(alias):
+                catalog.sync(using=alias)
             is_whole = not options["app_label"]
             if is_whole and not options["plan"] and not options["check_unapplied"]:
                 drop_empty_tables()
+
+
+def _has_registry(alias: str) -> bool:
+    return AiModel._meta.db_table in connections[alias].introspection.table_names()
