@@ -76,8 +76,13 @@ def _refuse_foreign(manifest: Manifest) -> None:
 
 
 def _list_known_migrations() -> set[str]:
-    """Return the names of all migrations, as app.name; those of apps that are left out, too."""
-    names = {f"{app}.{name}" for app, name in MigrationLoader(None).disk_migrations}
+    """Return the names of all migrations, as app.name; those of apps that are left out, too.
+
+    What a squash replaces is known by it, whether or not its own file is still there.
+    """
+    migrations = MigrationLoader(None).disk_migrations
+    replaced = {key for migration in migrations.values() for key in migration.replaces}
+    names = {f"{app}.{name}" for app, name in migrations.keys() | replaced}
     for app in list_absent_apps():
         folder = import_module(f"{app.path}.migrations").__path__
         names |= {f"{app.name}.{module.name}" for module in pkgutil.iter_modules(folder)}

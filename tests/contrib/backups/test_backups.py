@@ -17,12 +17,17 @@ from django.db import connection
 from knox.models import AuthToken
 from rest_framework.test import APIClient
 
-from chatcore.contrib.backups import archive, databases
+from chatcore.contrib.backups import archive, creation, databases
 from chatcore.files import output_store
 from chatcore.models import Attachment, Message, Session, Turn
 from chatcore.turns.messages import append_message
 from tests.support.compaction_sessions import say
-from tests.support.old_databases import create_database, read_tables, use_database_name
+from tests.support.old_databases import (
+    create_database,
+    open_old_database,
+    read_tables,
+    use_database_name,
+)
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -264,6 +269,41 @@ def test_a_backup_of_a_newer_version_or_another_database_is_refused(
     with pytest.raises(CommandError, match="in the format chatcore-backup-2"):
         run("restore", write(format="chatcore-backup-9"), "--force")
     assert Session.objects.get() == session
+
+
+@pytest.mark.parametrize("commit", ["17d9565", pytest.param("fc8fb5e", marks=pytest.mark.slow)])
+def test_a_backup_from_before_the_squash_is_restored_with_every_row(
+    data_folder: Path, elsewhere: Any, tmp_path: Path, commit: str
+) -> None:
+    """It names migrations that a new database never goes through one by one."""
+    backup = str(tmp_path / "backup")
+    (tmp_path / "old").mkdir()
+    with open_old_database(commit, tmp_path / "old"):
+        rows_before = read_tables()
+        manifest = archive.Manifest(
+            vendor=connection.vendor,
+            created_at="2026-11-28T04:00:00+00:00",
+            migrations=creation.list_applied_migrations(),
+            counts={},
+        )
+        databases.copy_to(tmp_path / "copy")
+    archive.write_archive(Path(backup), manifest, {archive.DATABASE: tmp_path / "copy"})
+    assert not [name for name in manifest.migrations if "squashed" in name]
+    with elsewhere():
+        run("restore", backup)
+        rows = read_tables()
+        counts = {table: len(rows[table]) for table in rows_before}
+        assert (
+            counts.items()
+            >= {
+                table: len(each)
+                for table, each in rows_before.items()
+                if table.startswith("chatcore_")
+            }.items()
+        )
+        names = creation.list_applied_migrations()
+        assert "chatcore.0001_squashed_0064" in names
+        assert set(manifest.migrations) <= set(names)
 
 
 def test_a_place_that_cannot_be_written_is_named(
