@@ -16,7 +16,7 @@ from chatcore.files import intake, output_store
 from chatcore.models import Turn
 from chatcore.sessions import drafts
 from chatcore.transfer import importer, reader
-from chatcore.turns import approvals, capacity, client_tools, control, leases, versions
+from chatcore.turns import capacity, client_tools, control, leases, versions, waiting
 
 # The status and the `type` of errors whose text is the whole problem.
 PLAIN_PROBLEMS: dict[type[Exception], tuple[int, str]] = {
@@ -63,7 +63,7 @@ def to_problem(error: Exception) -> APIException | None:
             reader.InvalidImport()
             | client_tools.InvalidClientTools()
             | client_tools.InvalidToolResult()
-            | approvals.InvalidApproval()
+            | waiting.InvalidApproval()
         ):
             return InvalidFieldError(error.field, error.detail)
     return _build_plain_problem(error)

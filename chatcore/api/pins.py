@@ -10,7 +10,7 @@ from rest_framework.views import APIView
 
 from chatcore.api.ownership import get_owned_message
 from chatcore.base.rest.fields import StrictBooleanField, StrictSerializer
-from chatcore.turns import pins
+from chatcore.turns.messages import pin_message
 
 
 class PinSerializer(StrictSerializer):
@@ -35,5 +35,5 @@ class PinMessageView(APIView):
         message = get_owned_message(request, message_id)
         serializer = PinSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        pins.pin_message(message, pinned=serializer.validated_data["pinned"])
+        pin_message(message, pinned=serializer.validated_data["pinned"])
         return Response(PinnedSerializer(message).data)

@@ -17,7 +17,7 @@ from chatcore.api.turn_responses import TURN_RESPONSES, respond_with_turn
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.fields import StrictSerializer
 from chatcore.models import Turn
-from chatcore.turns import approvals, client_tools, control, waiting
+from chatcore.turns import client_tools, control, waiting
 
 
 class ToolResultsView(APIView):
@@ -54,7 +54,7 @@ class ApprovalListView(APIView):
         undecided_calls = waiting.find_open_calls(turn).undecided_calls if turn else ()
         state = {
             "waiting": waiting.build_approval_requests(turn, undecided_calls) if turn else [],
-            "decisions": approvals.list_decisions(session),
+            "decisions": waiting.list_decisions(session),
         }
         return Response(ApprovalStateSerializer(state).data)
 
@@ -71,7 +71,7 @@ class ApprovalListView(APIView):
         """
         session = get_owned_session(request, session_id)
         payload = _read_payload(request, ApprovalsSerializer)
-        decisions = [approvals.Approval(**approval) for approval in payload["approvals"]]
+        decisions = [waiting.Approval(**approval) for approval in payload["approvals"]]
         turn, after_seq = control.submit_approvals(session, decisions)
         return respond_with_turn(
             request, turn, stream=payload.get("stream", False), after_seq=after_seq
@@ -80,7 +80,7 @@ class ApprovalListView(APIView):
     @extend_schema(operation_id="forget_approvals", request=None, responses={204: None})
     def delete(self, request: Request, session_id: UUID) -> Response:
         """Forget what was decided for good, so that every tool is asked for again."""
-        approvals.forget_decisions(get_owned_session(request, session_id))
+        waiting.forget_decisions(get_owned_session(request, session_id))
         return Response(status=204)
 
 

@@ -21,7 +21,7 @@ from chatcore.search.erasure import ErasureChore
 from chatcore.sessions import discarding
 from chatcore.sessions.retention import delete_unused_sessions
 from chatcore.sessions.upkeep import run_if_clock_is_right
-from chatcore.turns import recovery
+from chatcore.turns import lifecycle
 from models_registry.models import Provider
 
 PRUNE_SECONDS = 600.0
@@ -54,7 +54,7 @@ async def serve_lifespan(
 def start_background_work() -> None:
     """Start what goes on besides requests: recovery, deletion by time, chores of apps."""
     counts.watch_statements()
-    recovery.start_recovery()
+    lifecycle.start_recovery()
     threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
     chores = [chore for extension in get_extensions() for chore in extension.list_chores()]
     own_deletions = [(chore.seconds, chore.run) for chore in chores if chore.is_deletion]

@@ -15,27 +15,21 @@ from uuid import UUID
 from django.db import close_old_connections, transaction
 from django.utils import timezone
 
-from chatcore.accounts.rights import require_model
+from chatcore.accounts.rights import EVERYTHING, Kind, list_allowed, require_model, select_models
 from chatcore.base.runner import turn_runner
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, NewEvent, TurnStartedPayload
 from chatcore.files import intake
 from chatcore.models import Message, Session, Turn
+from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.tool_calls import find_calling_message, find_pending_calls
-from chatcore.turns import (
-    approvals,
-    capacity,
-    client_tools,
-    lifecycle,
-    versions,
-    waiting,
-)
-from chatcore.turns.approvals import Approval
-from chatcore.turns.choices import apply_losses, ensure_model
+from chatcore.tools.mcp import catalog
+from chatcore.turns import capacity, client_tools, lifecycle, versions, waiting
 from chatcore.turns.generation import generate_answer, resume_answer
 from chatcore.turns.leases import TurnRunning, compute_lease_end, find_open_turn, refuse_open_turn
+from chatcore.turns.lifecycle import close_dead_turn, recover_dead_turns
 from chatcore.turns.messages import build_created_event, store_message
-from chatcore.turns.recovery import close_dead_turn, recover_dead_turns
+from chatcore.turns.waiting import Approval
 from models_registry.models import AiModel
 
 P = ParamSpec("P")
@@ -43,16 +37,15 @@ P = ParamSpec("P")
 TITLE_CHARS = 60  # the length of a title that is made from a message
 POLL_SECONDS = 0.1  # how often a turn of another process is looked at
 
-
-class IdempotencyConflict(Exception):
-    """The idempotency key was used with another payload."""
-
-
 MISSING_MODEL = (
     "The session has no usable language model. Choose one that GET /api/v1/models lists. Where it"
     " lists none, staff connect a provider in the settings, or the operator does so by `chatcore"
     " add_provider` and `chatcore add_model`, or by the file of CHATCORE_SETUP_FILE."
 )
+
+
+class IdempotencyConflict(Exception):
+    """The idempotency key was used with another payload."""
 
 
 class NoModel(Exception):
@@ -246,7 +239,7 @@ def submit_approvals(session: Session, decisions: Sequence[Approval]) -> tuple[T
         assert message is not None  # a turn waits for nothing else
         pending_calls = find_pending_calls(turn, message)
         _, own_calls = waiting.split_calls(turn, pending_calls)
-        approvals.record_decisions(turn, message, own_calls, decisions)
+        waiting.record_decisions(turn, message, own_calls, decisions)
         _continue_turn(turn, reservation)
     return turn, last_event_seq
 
@@ -397,7 +390,7 @@ def _continue_turn(turn: Turn, reservation: contextlib.ExitStack) -> None:
 def _find_approved_turn(session: Session, decisions: Sequence[Approval]) -> tuple[Turn, int]:
     """Return the newest turn if it continued with these same decisions."""
     turn = session.turns.order_by("-started_at").first()
-    if turn and decisions and approvals.has_decisions(turn, decisions):
+    if turn and decisions and waiting.has_decisions(turn, decisions):
         return turn, _find_last_wait(session, turn)
     if turn and turn.status == Turn.Status.RUNNING:
         raise TurnRunning(turn.pk, session.pk)
@@ -424,3 +417,47 @@ def _find_resumed_turn(
     if turn and turn.status == Turn.Status.RUNNING:
         raise TurnRunning(turn.pk, session.pk)
     raise NoWaitingTurn("No turn waits for results of tools.")
+
+
+def ensure_model(session: Session) -> AiModel | None:
+    """Return the locked session's model. One without a model gets the default one for good."""
+    if session.model is None:
+        session.model = select_models(session.owner_id).find_default()
+        if session.model:
+            record_session_change(session.pk, {"model": session.model}, is_user_act=False)
+    return session.model
+
+
+def apply_losses(session: Session) -> list[str]:
+    """Take a policy that the owner may not use any more from a session, whose row is locked.
+
+    Returns sentences for the owner, also about chosen tools; those are left out of each request. A
+    session that chose no policy and no tools takes no query.
+    """
+    sentences = []
+    if session.tools:
+        sentences += _describe_lost_tools(session, session.tools)
+    if session.policy and session.policy not in list_allowed(session.owner_id, Kind.POLICY):
+        sentences.append(
+            f"You may not use the compaction policy {session.policy} any more. The default one is"
+            " used."
+        )
+        session.policy = ""
+        session.save(update_fields=["policy"])
+    return sentences
+
+
+def _describe_lost_tools(session: Session, names: list[str]) -> list[str]:
+    allowed_names = list_allowed(session.owner_id, Kind.TOOL)
+    if allowed_names == EVERYTHING:
+        return []
+    built_in_names = [name for name in names if not catalog.is_tool_name(name)]
+    lost_names = [name for name in built_in_names if name not in allowed_names]
+    lost_names += [
+        tool.definition.name
+        for tool in catalog.list_chosen_tools(names, session.pk, EVERYTHING)
+        if tool.name_in_rights not in allowed_names
+    ]
+    if not lost_names:
+        return []
+    return [f"You may not use these tools any more: {', '.join(sorted(lost_names))}."]

@@ -48,17 +48,17 @@ from chatcore.tools.mcp import catalog as mcp_catalog
 from chatcore.tools.mcp import turn_servers
 from chatcore.tools.output import ToolOutput
 from chatcore.tools.registry import ToolOutcome
-from chatcore.turns import abilities, approvals, client_tools, lifecycle, refused_messages, waiting
-from chatcore.turns.approvals import REFUSAL
+from chatcore.turns import client_tools, lifecycle, refused_calls, waiting
 from chatcore.turns.leases import TurnCancelled, TurnLost, get_turn_watcher, lock_running_turn
-from chatcore.turns.overflows import (
+from chatcore.turns.prepared_calls import PreparedCall, prepare_call
+from chatcore.turns.recorder import AnswerRecorder, ReadingTeller
+from chatcore.turns.refused_calls import (
     OverflowTries,
     explain_silence,
     is_refusal_for_length,
     make_smaller_call,
 )
-from chatcore.turns.prepared_calls import PreparedCall, prepare_call
-from chatcore.turns.recorder import AnswerRecorder, ReadingTeller
+from chatcore.turns.waiting import REFUSAL
 
 logger = logging.getLogger(__name__)
 
@@ -210,7 +210,7 @@ async def _request_answer(work: TurnWork, turn: Turn) -> Message:
         try:
             answer = await _stream_answer(work, turn, call)
         except (ImagesRefused, ToolsRefused) as error:
-            await run_until_stored(abilities.learn, turn, error)
+            await run_until_stored(refused_calls.learn, turn, error)
             learned_from = error
             call = await _prepare_call(turn)
         except ProviderError as error:
@@ -220,7 +220,7 @@ async def _request_answer(work: TurnWork, turn: Turn) -> Message:
                     return smaller_answer
             if not is_refusal_for_length(error) or _has_text(work):
                 if learned_from and isinstance(error, ProviderRejected):
-                    await run_until_stored(abilities.unlearn, turn, learned_from)
+                    await run_until_stored(refused_calls.unlearn, turn, learned_from)
                 raise
             # Once only: it may have paid a model before the database failed.
             call = await PREPARATION.run_for(
@@ -243,15 +243,15 @@ async def _answer_without_refused(work: TurnWork, turn: Turn, call: PreparedCall
 
     Then they stay out of later requests.
     """
-    smaller_call = await run_until_stored(refused_messages.leave_out_refused, turn, call)
+    smaller_call = await run_until_stored(refused_calls.leave_out_refused, turn, call)
     if smaller_call is None:
         return None
     try:
         answer = await _stream_answer(work, turn, smaller_call)
     except ProviderRejected:
-        await run_until_stored(refused_messages.take_back_notices, turn)
+        await run_until_stored(refused_calls.take_back_notices, turn)
         return None
-    await run_until_stored(refused_messages.hide_refused, turn, call, smaller_call)
+    await run_until_stored(refused_calls.hide_refused, turn, call, smaller_call)
     return answer
 
 
@@ -363,7 +363,7 @@ def _store_answer(turn: Turn, recorder: AnswerRecorder, completion: StreamEnd) -
         # Whoever asked was told that the turn is cancelled, so it may not complete any more.
         if locked_turn.is_cancel_requested:
             raise TurnCancelled(str(turn.pk))
-        abilities.note_refused_tools(turn, completion)
+        refused_calls.note_refused_tools(turn, completion)
         completion = client_tools.drop_calls_over_limit(turn, completion)
         message, events = recorder.complete_message(completion)
         if message.tool_calls:
@@ -405,9 +405,9 @@ async def _run_tools(turn: Turn, answer: Message, calls: Sequence[ToolCall]) -> 
     Each result is stored as soon as it is there.
     """
     client_calls, own_calls = waiting.split_calls(turn, calls)
-    sorted_calls = approvals.SortedCalls(allowed_calls=own_calls)
+    sorted_calls = waiting.SortedCalls(allowed_calls=own_calls)
     if any(mcp_catalog.is_tool_name(call.name) for call in own_calls):
-        sorted_calls = await run_until_stored(approvals.sort_calls, turn, answer, own_calls)
+        sorted_calls = await run_until_stored(waiting.sort_calls, turn, answer, own_calls)
     places = asyncio.Semaphore(CALLS_AT_ONCE)
     await asyncio.gather(
         *(_run_tool(turn, answer, call, places) for call in sorted_calls.allowed_calls),

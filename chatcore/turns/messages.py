@@ -1,9 +1,11 @@
-"""Store messages of turns, and describe them in events."""
+"""Store messages of turns, describe them in events, and pin them."""
 
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
+
+from django.db import transaction
 
 from chatcore.events import log as event_log
 from chatcore.events.types import (
@@ -15,6 +17,7 @@ from chatcore.events.types import (
 )
 from chatcore.models import Message, Session, Turn
 from chatcore.models.statements import NewRows, reserve_numbers
+from chatcore.sessions.changes import record_session_change
 
 # Builds an event of a message that was just stored, and so has its primary key and number.
 EventBuilder = Callable[[Message], NewEvent]
@@ -109,3 +112,19 @@ def build_completed_payload(message: Message) -> MessageCompletedPayload:
 
 def _format_turn_id(message: Message) -> str | None:
     return str(message.turn_id) if message.turn_id else None
+
+
+def pin_message(message: Message, *, pinned: bool = True) -> None:
+    """Pin or unpin a message and announce it; doing it twice changes nothing."""
+    with transaction.atomic():
+        # The session is locked before its messages, because a deletion does it in this order.
+        try:
+            Session.objects.lock(message.session_id)
+        except Session.DoesNotExist:
+            return
+        changed_messages = Message.objects.filter(pk=message.pk).exclude(pinned=pinned)
+        if changed_messages.update(pinned=pinned):
+            record_session_change(
+                message.session_id, fields=["messages"], message=message.pk, pinned=pinned
+            )
+    message.pinned = pinned

@@ -27,7 +27,7 @@ from django_q.conf import Conf
 
 from chatcore.base.databases.patience import is_outage
 from chatcore.extension import get_extensions
-from chatcore.turns.recovery import RecoveryChore
+from chatcore.turns.lifecycle import RecoveryChore
 from compaction.runs import engine, leases, retention
 from compaction.runs.run_locks import run_locks
 from compaction.runs.tasks import requeue_run, wake_workers

@@ -20,7 +20,7 @@ from chatcore.contrib.webhooks import deliveries
 from chatcore.models import Session
 from chatcore.search.query import search_messages
 from chatcore.signals import response_completed
-from chatcore.turns import recovery
+from chatcore.turns import lifecycle
 from compaction.runs import engine
 from measure.rehearsal.texts import build_phrase, build_question
 
@@ -61,7 +61,7 @@ def list_hot_acts(stage: Stage) -> Mapping[str, Callable[[], object]]:
         "a question in all chats of a person": lambda: search_messages(stage.owner, QUESTION),
         "quoted words in all chats of a person": lambda: search_messages(stage.owner, PHRASE),
         "usage of a month": lambda: get(f"/api/v1/usage?from={today - timedelta(days=30)}"),
-        "turns to recover": recovery.recover_dead_turns,
+        "turns to recover": lifecycle.recover_dead_turns,
         "runs to send again": engine.resend_lost_runs,
         "deliveries of webhooks that are due": lambda: async_to_sync(
             deliveries.start_due_deliveries

@@ -18,7 +18,7 @@ from chatcore.base.net import strangers
 from chatcore.base.threads import ThreadPool
 from chatcore.models import McpServer, Session, Turn
 from chatcore.tools.mcp.refresh import refresh_server
-from chatcore.turns import control, recorder, recovery
+from chatcore.turns import control, lifecycle, recorder
 from chatcore.turns.generation import CALLS_AT_ONCE
 from models_registry.models import AiModel
 from tests.support.mcp_server import ToolServer, running, tool_server
@@ -184,7 +184,7 @@ def test_silent_tools_of_one_person_keep_nobody_from_an_answer(
         session_id = client.post("/api/v1/sessions", {}).json()["id"]
         answer = client.post(f"/api/v1/sessions/{session_id}/messages", {"content": "Hello"})
         assert (answer.status_code, answer.json()["assistant_message"]["content"]) == (201, "Hi.")
-    assert recovery.recover_dead_turns() == 0
+    assert lifecycle.recover_dead_turns() == 0
     statuses = Turn.objects.filter(pk__in=[turn.pk for turn in silent_turns]).values_list("status")
     assert {status for (status,) in statuses} == {Turn.Status.RUNNING}
     tool_server.gate.set()
@@ -200,7 +200,7 @@ def test_a_process_never_closes_a_turn_that_it_answers_itself(
     wait_until(lambda: session.messages.filter(role="assistant").exists(), what="the first word")
     Turn.objects.filter(pk=turn.pk).update(lease_until="2026-01-01T00:00Z")
 
-    assert recovery.recover_dead_turns() == 0
+    assert lifecycle.recover_dead_turns() == 0
     turn.refresh_from_db()
     assert turn.status == Turn.Status.RUNNING
     assert turn.lease_until.year > 2025

@@ -11,7 +11,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from chatcore.models import Session, SessionEvent, Turn
-from chatcore.turns import control, recovery
+from chatcore.turns import control, lifecycle
 from tests.support.client_tool_requests import (
     SCHEMA,
     WEATHER,
@@ -186,7 +186,7 @@ def test_a_waiting_turn_needs_no_process(
 ) -> None:
     ask(api, address, scripted)
     Turn.objects.update(lease_until=timezone.now() - timedelta(days=1))
-    assert recovery.recover_dead_turns() == 0
+    assert lifecycle.recover_dead_turns() == 0
     assert bring(api, address, ("r", "Rain")).json()["status"] == "completed"
 
 

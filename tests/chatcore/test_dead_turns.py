@@ -15,7 +15,7 @@ from chatcore.events import log as event_log
 from chatcore.events.types import DeltaPayload, EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.sessions import verification
-from chatcore.turns import control, generation, leases, recovery
+from chatcore.turns import control, generation, leases, lifecycle
 from chatcore.turns.messages import append_message
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -55,7 +55,7 @@ class TestALeaseThatIsTooFarAhead:
         return leave_turn(session, lease=timedelta(days=3))
 
     def test_it_is_over(self, turn: Turn) -> None:
-        assert recovery.recover_dead_turns() == 1
+        assert lifecycle.recover_dead_turns() == 1
         assert get_words(turn) == ("Half a sen", "interrupted")
 
     def test_the_next_message_is_answered(
@@ -67,7 +67,7 @@ class TestALeaseThatIsTooFarAhead:
 
     def test_one_that_is_a_little_ahead_lives(self, session: Session) -> None:
         leave_turn(session, lease=leases.LEASE * 1.5)
-        assert recovery.recover_dead_turns() == 0
+        assert lifecycle.recover_dead_turns() == 0
 
 
 def test_leases_are_measured_by_the_clock_of_the_database(session: Session) -> None:
@@ -76,7 +76,7 @@ def test_leases_are_measured_by_the_clock_of_the_database(session: Session) -> N
     turn = leave_turn(session, lease=leases.LEASE)
     with time_machine.travel(timezone.now() + timedelta(days=1)):
         leases.renew_leases([turn.pk])
-        assert recovery.recover_dead_turns() == 0, "only this machine's clock is wrong"
+        assert lifecycle.recover_dead_turns() == 0, "only this machine's clock is wrong"
     turn.refresh_from_db()
     assert abs(turn.lease_until - timezone.now() - leases.LEASE) < timedelta(seconds=15)
 
@@ -85,13 +85,13 @@ def test_a_round_is_left_out_when_the_clock_was_set(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     turn = leave_turn(session, lease=leases.LEASE)
-    chore = recovery.RecoveryChore()
+    chore = lifecycle.RecoveryChore()
     steps = [timedelta(0)]
 
     def read_clock() -> datetime:
         return timezone.now() + steps[-1]
 
-    monkeypatch.setattr(recovery, "read_clock", read_clock)
+    monkeypatch.setattr(lifecycle, "read_clock", read_clock)
     monkeypatch.setattr(leases, "read_clock", read_clock)
     assert chore.recover() == 0
     for step in (timedelta(minutes=10), timedelta(days=-2)):
@@ -117,7 +117,7 @@ class TestCancel:
         assert control.cancel_turn(session.pk)
         assert get_status(turn) == Turn.Status.RUNNING, "nobody knows yet that its process is dead"
         Turn.objects.update(lease_until=timezone.now() + A_SECOND_AGO)
-        recovery.recover_dead_turns()
+        lifecycle.recover_dead_turns()
         assert get_status(turn) == Turn.Status.CANCELLED
 
     def test_it_comes_true_for_an_answer_that_is_just_complete(
@@ -157,7 +157,7 @@ class TestABrokenSession:
     def test_the_others_are_recovered_and_it_is_logged_once(
         self, turns: list[Turn], caplog: pytest.LogCaptureFixture
     ) -> None:
-        chore = recovery.RecoveryChore()
+        chore = lifecycle.RecoveryChore()
         with caplog.at_level(logging.ERROR):
             assert [chore.recover(), chore.recover()] == [2, 0]
         assert [get_status(turn) for turn in turns] == ["running", "interrupted", "interrupted"]
@@ -165,7 +165,7 @@ class TestABrokenSession:
 
     def test_messages_left_streaming_are_closed_too(self, turns: list[Turn]) -> None:
         Turn.objects.update(status=Turn.Status.FAILED)
-        assert recovery.mend_streaming_messages() == 2
+        assert lifecycle.mend_streaming_messages() == 2
 
     def test_a_row_that_cannot_even_be_read(
         self, session: Session, turns: list[Turn], monkeypatch: pytest.MonkeyPatch
@@ -178,13 +178,13 @@ class TestABrokenSession:
             cursor.execute(
                 "UPDATE chatcore_turn SET notices = '{broken' WHERE id = %s", [turns[1].pk.hex]
             )
-        assert recovery.recover_dead_turns() == 2, "what it does not need, it does not read"
+        assert lifecycle.recover_dead_turns() == 2, "what it does not need, it does not read"
 
 
 def test_counters_that_were_set_back_are_mended_with_the_turn(session: Session) -> None:
     turn = leave_turn(session)
     Session.objects.update(last_event_seq=0, last_seq=0)
-    assert recovery.recover_dead_turns() == 1
+    assert lifecycle.recover_dead_turns() == 1
     assert get_words(turn) == ("Half a sen", "interrupted")
     session.refresh_from_db()
     assert list(verification.find_violations(session)) == []

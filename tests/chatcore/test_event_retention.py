@@ -13,7 +13,7 @@ from django.utils import timezone
 from chatcore.events import retention
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.sessions import verification
-from chatcore.turns import lifecycle, recovery
+from chatcore.turns import lifecycle
 from tests.support.events import append_events
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -142,7 +142,7 @@ def test_words_that_only_their_deltas_have_are_kept_however_old(session: Session
     SessionEvent.objects.update(at=timezone.now() - timedelta(days=30))
     retention.prune_events()
     assert "message.delta" in list_names(session)
-    recovery.mend_streaming_messages()
+    lifecycle.mend_streaming_messages()
     left.refresh_from_db()
     assert left.content == "said"
     retention.prune_events()

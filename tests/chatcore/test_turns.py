@@ -12,7 +12,7 @@ from chatcore.events import log as event_log
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.providers.base import ToolCall
 from chatcore.signals import response_completed
-from chatcore.turns import control, leases, recovery
+from chatcore.turns import control, leases, lifecycle
 from chatcore.turns.messages import append_message
 from models_registry.models import AiModel
 from tests.support.events import append_events
@@ -176,11 +176,11 @@ def test_a_dead_process_leaves_a_partial_answer_that_is_marked(session: Session)
     append_events(
         session.pk, ("message.delta", {"message": message.pk, "offset": 0, "text": "Half a sen"})
     )
-    assert recovery.recover_dead_turns() == 1
+    assert lifecycle.recover_dead_turns() == 1
     message.refresh_from_db()
     assert (message.status, message.content) == ("interrupted", "Half a sen")
     assert names_of(session)[-1] == "turn.failed"
-    assert recovery.recover_dead_turns() == 0
+    assert lifecycle.recover_dead_turns() == 0
 
 
 def test_a_failed_call_keeps_the_question_and_invents_no_answer(

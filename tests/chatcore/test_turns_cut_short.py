@@ -19,7 +19,7 @@ from chatcore.events import log as event_log
 from chatcore.events.types import DeltaPayload, EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.providers.base import Request, StreamEnd, TextDelta
-from chatcore.turns import control, delta_writer, generation, leases, lifecycle, recovery
+from chatcore.turns import control, delta_writer, generation, leases, lifecycle
 from chatcore.turns.leases import TurnLost
 from chatcore.turns.messages import append_message
 from chatcore.turns.recorder import AnswerRecorder
@@ -257,13 +257,13 @@ def test_a_message_left_streaming_in_a_turn_that_is_over_gets_its_words(
     message = append_message(session.pk, turn, role="assistant", status="streaming")
     delta = DeltaPayload(message=message.pk, offset=0, text="said")
     event_log.append_events(session.pk, (EventType.MESSAGE_DELTA, delta))
-    assert recovery.mend_streaming_messages() == 0, "the turn still runs"
+    assert lifecycle.mend_streaming_messages() == 0, "the turn still runs"
     Turn.objects.update(status=Turn.Status.FAILED)
-    assert recovery.mend_streaming_messages() == 1
+    assert lifecycle.mend_streaming_messages() == 1
     message.refresh_from_db()
     assert (message.content, message.status) == ("said", "interrupted")
     assert names_of(session)[-1] == "message.completed"
-    assert recovery.mend_streaming_messages() == 0
+    assert lifecycle.mend_streaming_messages() == 0
 
 
 def test_a_turn_that_was_cancelled_before_it_waits_does_not_wait(
@@ -310,15 +310,15 @@ def test_turns_that_outlived_an_absence_of_the_database_are_not_taken_for_dead(
     turn: Turn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Turn.objects.update(lease_until=timezone.now() - timedelta(seconds=60))
-    recover, failures = recovery.recover_dead_turns, [OperationalError("away")]
+    recover, failures = lifecycle.recover_dead_turns, [OperationalError("away")]
 
     def recover_or_fail() -> int:
         if failures:
             raise failures.pop()
         return recover()
 
-    monkeypatch.setattr(recovery, "recover_dead_turns", recover_or_fail)
-    chore = recovery.RecoveryChore()
+    monkeypatch.setattr(lifecycle, "recover_dead_turns", recover_or_fail)
+    chore = lifecycle.RecoveryChore()
 
     async def run_rounds(count: int) -> None:
         for _ in range(count):

@@ -9,7 +9,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from chatcore.models import Session
-from chatcore.turns import pins
+from chatcore.turns.messages import pin_message
 from compaction.models import CompactionPolicy, CompactionRun, SessionState
 from compaction.runs import engine
 from compaction.sessions.usage import load_usage
@@ -184,7 +184,7 @@ def test_the_next_request_is_trimmed_and_the_database_is_not(
 
 def test_a_pinned_message_is_not_trimmed(full: Session, scripted: ScriptedModel) -> None:
     fill_session(full, messages=2)
-    pins.pin_message(full.messages.get(seq=1))
+    pin_message(full.messages.get(seq=1))
     with_broken_summaries(scripted)
     engine.compact_now(full.pk, trigger="after_response")
     say(full, "What now?")

@@ -17,8 +17,8 @@ from chatcore.models import ContextEdit, ContextRevision, Message, Session
 from chatcore.transfer.exporter import export_session
 from chatcore.transfer.importer import import_messages, import_session
 from chatcore.transfer.reader import InvalidImport
-from chatcore.turns import deletion, forks, pins, versions
-from chatcore.turns.messages import append_message
+from chatcore.turns import deletion, forks, versions
+from chatcore.turns.messages import append_message, pin_message
 from compaction.sessions.facts import SessionFacts, load_session_facts, sum_message_tokens
 from models_registry.models import AiModel
 from tests.support.sample_files import build_png
@@ -153,7 +153,7 @@ def delete(session: Session, choice: int) -> None:
 def pin(session: Session, choice: int) -> None:
     message = choose(session, choice)
     if message:
-        pins.pin_message(message, pinned=not message.pinned)
+        pin_message(message, pinned=not message.pinned)
 
 
 def install(session: Session, choice: int) -> None:

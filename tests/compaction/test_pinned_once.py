@@ -5,7 +5,7 @@ from rest_framework.test import APIClient
 
 from chatcore.models import Session
 from chatcore.sessions import verification
-from chatcore.turns import pins
+from chatcore.turns.messages import pin_message
 from compaction.runs import engine
 from tests.support.compaction_sessions import fill_session, list_summary_calls, use_policy
 from tests.support.scripted_model import ScriptedModel
@@ -32,12 +32,12 @@ def test_the_summarizer_reads_a_pinned_message_only_when_it_is_unpinned(
     fill_session(use_policy(session, summary={"spans": spans}))
     message = session.messages.get(seq=3)
     session.messages.filter(pk=message.pk).update(content=RULE)
-    pins.pin_message(message)
+    pin_message(message)
     texts = [f"They planned the {part} part of their trip to Lisbon." for part in ("first", "next")]
     assert [RULE in compact(session, scripted, text) for text in texts] == [False, False]
     preview = api.get(f"/api/v1/sessions/{session.pk}/context/preview").json()
     assert str(preview).count(RULE) == 1
-    pins.pin_message(message, pinned=False)
+    pin_message(message, pinned=False)
     assert RULE in str(api.get(f"/api/v1/sessions/{session.pk}/context/preview").json())
     assert RULE in compact(session, scripted, "They planned the last part of a trip to Lisbon.")
     preview = api.get(f"/api/v1/sessions/{session.pk}/context/preview").json()

@@ -16,7 +16,8 @@ from chatcore.context import builder
 from chatcore.models import Message, Session, Turn
 from chatcore.providers.base import Request
 from chatcore.sessions import verification
-from chatcore.turns import control, pins
+from chatcore.turns import control
+from chatcore.turns.messages import pin_message
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
 from compaction.runs import engine
@@ -231,7 +232,7 @@ def test_everything_that_is_said_ends_well(
 ) -> None:
     session = talk.session
     talk.say("My name is Alice, and the budget is 2,000 euros.", Reply(text="Noted, Alice."))
-    pins.pin_message(session.messages.get(seq=1))
+    pin_message(session.messages.get(seq=1))
     talk.say(CHINESE, Reply(text=CHINESE))
     talk.say("What does this code do?\n" + CODE, Reply(text="It adds up.\n" + CODE))
     talk.say(

@@ -17,8 +17,9 @@ from chatcore.sessions import deletion as session_deletion
 from chatcore.sessions import verification
 from chatcore.sessions.discarding import purge_due_sessions
 from chatcore.transfer import importer
-from chatcore.turns import control, deletion, forks, pins, recovery, versions
+from chatcore.turns import control, deletion, forks, lifecycle, versions
 from chatcore.turns.client_tools import ClientToolResult
+from chatcore.turns.messages import pin_message
 from compaction.models import OPEN_STATUSES, CompactionRun
 from compaction.runs import engine, tasks
 from models_registry.models import AiModel
@@ -166,7 +167,7 @@ def fork(stage: Stage) -> None:
 
 
 def pin(stage: Stage) -> None:
-    pins.pin_message(stage.get_message(3))
+    pin_message(stage.get_message(3))
 
 
 ACTS: dict[str, Callable[[Stage], None]] = {
@@ -214,8 +215,8 @@ def restart() -> None:
     long_ago = timezone.now() - timedelta(hours=1)
     Turn.objects.filter(status=Turn.Status.RUNNING).update(lease_until=long_ago)
     Session.all_objects.exclude(discard_at=None).update(discard_at=long_ago)
-    recovery.recover_dead_turns()
-    recovery.mend_streaming_messages()
+    lifecycle.recover_dead_turns()
+    lifecycle.mend_streaming_messages()
     for run_id in list(CompactionRun.objects.filter(status="running").values_list("pk", flat=True)):
         tasks.requeue_run(run_id)
     CompactionRun.objects.update(enqueued_at=long_ago, created_at=long_ago)

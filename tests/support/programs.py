@@ -16,7 +16,7 @@ from rest_framework.test import APIClient
 from chatcore.base.rest import turn_rate
 from chatcore.base.runner import turn_runner
 from chatcore.models import Message, Session, SessionEvent, Turn
-from chatcore.turns import recovery
+from chatcore.turns import lifecycle
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from models_registry.models import AiModel, Provider
@@ -324,7 +324,7 @@ class Conversations(RuleBasedStateMachine):
 
     def end_leases(self) -> None:
         Turn.objects.filter(status="running").update(lease_until=LONG_AGO)
-        recovery.recover_dead_turns()
+        lifecycle.recover_dead_turns()
 
     @rule(first=CHOICES, second=CHOICES, kinds=st.lists(st.integers(0, 5), min_size=2, max_size=3))
     def race(self, first: int, second: int, kinds: list[int]) -> None:

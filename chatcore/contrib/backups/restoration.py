@@ -25,7 +25,7 @@ from chatcore.contrib.backups.archive import (
 )
 from chatcore.extension import list_absent_apps
 from chatcore.models import Installation, Session, Turn
-from chatcore.turns.recovery import recover_dead_turns
+from chatcore.turns.lifecycle import recover_dead_turns
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 

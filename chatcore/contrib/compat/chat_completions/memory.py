@@ -32,7 +32,7 @@ from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_differences
 from chatcore.sessions.tool_calls import find_pending_calls
 from chatcore.transfer import importer
-from chatcore.turns import capacity, client_tools, control, leases, recovery, versions
+from chatcore.turns import capacity, client_tools, control, leases, lifecycle, versions
 
 # OpenAI's own words, which some clients compare.
 MISSING_RESULTS_DETAIL = (
@@ -77,7 +77,7 @@ def start_or_resume_turn(
     Also returns the `seq` of an event before all events of the answer. Raises the 409 problem
     `history_diverged`, and what `turns.control` raises.
     """
-    recovery.recover_dead_turns(session.pk)
+    lifecycle.recover_dead_turns(session.pk)
     wait_for_stopped_answer(session)
     if completion_request.messages[-1].role == "tool":
         resumed_turn = _resume_turn(session, completion_request)
@@ -103,7 +103,7 @@ def start_or_resume_turn(
 
 def store_history(session: Session, completion_request: CompletionRequest) -> None:
     """Store what is new to the session, without an answer."""
-    recovery.recover_dead_turns(session.pk)
+    lifecycle.recover_dead_turns(session.pk)
     wait_for_stopped_answer(session)
     control.cancel_waiting_turn(session)
     with transaction.atomic():

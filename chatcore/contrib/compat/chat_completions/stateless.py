@@ -23,8 +23,8 @@ from chatcore.providers.errors import (
     ProviderUnavailable,
 )
 from chatcore.providers.registry import build_connection
-from chatcore.turns.abilities import WHERE_TO_CHANGE_IMAGES
-from chatcore.turns.overflows import (
+from chatcore.turns.refused_calls import (
+    WHERE_TO_CHANGE_IMAGES,
     OverflowTries,
     describe_what_remains,
     is_refusal_for_length,

@@ -13,8 +13,8 @@ from chatcore.contrib.compat.responses.origins import Origin
 from chatcore.contrib.compat.responses.request import ResponseRequest
 from chatcore.models import Session, ToolApproval, Turn
 from chatcore.sessions.tool_calls import find_calling_message
-from chatcore.turns import approvals, client_tools, control, lifecycle, waiting
-from chatcore.turns.approvals import Approval
+from chatcore.turns import client_tools, control, lifecycle, waiting
+from chatcore.turns.waiting import Approval
 
 UNKNOWN_APPROVAL_DETAIL = "No call waits for this approval."
 APPROVAL_ALONE_DETAIL = "A call that is allowed runs first: send what follows after its response."
@@ -131,8 +131,8 @@ def _build_refusals(decisions: Sequence[Approval]) -> list[client_tools.ClientTo
     return [
         client_tools.ClientToolResult(
             tool_call_id=decision.tool_call_id,
-            content=approvals.REFUSAL.content,
-            is_error=approvals.REFUSAL.is_error,
+            content=waiting.REFUSAL.content,
+            is_error=waiting.REFUSAL.is_error,
         )
         for decision in decisions
     ]

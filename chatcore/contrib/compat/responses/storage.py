@@ -22,7 +22,7 @@ from chatcore.sessions.changes import record_differences
 from chatcore.sessions.deletion import delete_session
 from chatcore.tools.mcp import turn_servers
 from chatcore.transfer import importer
-from chatcore.turns import capacity, client_tools, control, forks, leases, recovery, versions
+from chatcore.turns import capacity, client_tools, control, forks, leases, lifecycle, versions
 
 NO_INPUT_DETAIL = "There is nothing to answer: send a message."
 
@@ -36,7 +36,7 @@ def begin_response(user: User, request: ResponseRequest) -> StoredResponse:
     with capacity.reserve_turn(user.pk):
         if origin.session is None:
             return _begin_conversation(user, request, origin)
-        recovery.recover_dead_turns(origin.session.pk)
+        lifecycle.recover_dead_turns(origin.session.pk)
         wait_for_stopped_answer(origin.session)
         try:
             return _continue_conversation(request, origin, origin.session)
@@ -50,7 +50,7 @@ def store_input(user: User, request: ResponseRequest) -> tuple[Session, Origin]:
     """Store the input alone, without an answer; return its session and what it continued."""
     origin = find_origin(user, request)
     session = origin.session or _create_session(user, request, origin)
-    recovery.recover_dead_turns(session.pk)
+    lifecycle.recover_dead_turns(session.pk)
     with transaction.atomic():
         control.cancel_waiting_turn(session)
         locked_session = Session.objects.lock(session.pk)

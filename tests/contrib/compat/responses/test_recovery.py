@@ -13,8 +13,8 @@ from chatcore.contrib.compat.models import StoredResponse
 from chatcore.events import log as event_log
 from chatcore.events.types import DeltaPayload, EventType
 from chatcore.models import Message, Session, Turn
+from chatcore.turns.lifecycle import recover_dead_turns
 from chatcore.turns.messages import append_message, build_created_event
-from chatcore.turns.recovery import recover_dead_turns
 from models_registry.models import AiModel
 from tests.conftest import Live
 from tests.support.open_responses import check_response, check_stream, parse_events

@@ -8,7 +8,7 @@ from chatcore.contrib.compat.responses import ids
 from chatcore.models import McpServer, Message, ToolApproval, Turn
 from chatcore.providers.base import ChatMessage, ToolCall
 from chatcore.tools.mcp import catalog
-from chatcore.turns import approvals, client_tools
+from chatcore.turns import client_tools, waiting
 
 Item = dict[str, Any]
 
@@ -123,12 +123,12 @@ def load_server_calls(message: Message) -> list[ServerCall]:
         return []
     results = _load_results(turn, message, [call for _, call in calls])
     open_calls = [call for _, call in calls if call.id not in results]
-    tools = approvals.find_tools(turn, [call for _, call in calls])
+    tools = waiting.find_tools(turn, [call for _, call in calls])
     asked_ids = {
         *ToolApproval.objects.filter(message=message).values_list("tool_call_id", flat=True)
     }
     if open_calls:
-        undecided_calls = approvals.sort_calls(turn, message, open_calls).undecided_calls
+        undecided_calls = waiting.sort_calls(turn, message, open_calls).undecided_calls
         asked_ids |= {call.id for call in undecided_calls}
     stem = ids.build_stem(message.session_id, message.seq)
     server_calls = []

@@ -17,7 +17,7 @@ from chatcore.tools.mcp import catalog
 from chatcore.tools.mcp.refresh import ask_server
 from chatcore.tools.mcp.turn_servers import RequestServer
 from chatcore.tools.registry import call_mcp_tool
-from chatcore.turns.approvals import REFUSAL
+from chatcore.turns.waiting import REFUSAL
 
 
 class StatelessTools:

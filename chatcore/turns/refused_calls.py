@@ -1,25 +1,41 @@
-"""Make room after a provider refused a request for its length, at most four tries in one turn.
+"""What a turn does when a provider refuses its call: send less, leave out, and learn from it.
 
-The policy makes room first, as it would have done before. Whatever it leaves, and where it does
-nothing or the window is unknown, the oldest messages are left out of the request, and more of them
-each time. A refusal that says nothing known may be about the length of a large request: one smaller
-try tells. What was learned is kept only if the smaller request was answered.
+For its length: the policy makes room first, as it would have done before. Whatever it leaves, and
+where it does nothing or the window is unknown, the oldest messages are left out of the request, and
+more of them each time, at most four times. A refusal that says nothing known may be about the
+length of a large request: one smaller try tells. What was learned is kept only if the smaller
+request was answered.
+
+For a message: a picture that is broken, or a sentence that a filter dislikes, is in every later
+request too. A filter may refuse the request, end the answer with nothing said, or cut it, which is
+no answer. A request that is refused is tried once more without the messages of turns that were
+refused before. If that is answered they stay out of later requests: hidden from the model,
+unchanged for the person, who is told. To edit such a message sends it anew.
+
+For what a model cannot do: that is stored, and the turn goes on without it if nobody needs it.
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from django.db.models import Q
+
+from chatcore.context import revisions
 from chatcore.context.compactor import get_compactor
 from chatcore.context.sent_requests import list_left_out
-from chatcore.models import Turn
+from chatcore.models import Message, Turn
 from chatcore.providers import overflow
-from chatcore.providers.base import Request, StreamEnd
+from chatcore.providers.base import ChatMessage, Request, StreamEnd
 from chatcore.providers.errors import (
     ContextOverflow,
+    ImagesRefused,
     ProviderError,
     ProviderRejected,
     ProviderUnavailable,
+    ToolsRefused,
 )
+from chatcore.turns import client_tools
 from chatcore.turns.prepared_calls import PreparedCall, make_room, prepare_call
 from models_registry.models import AiModel
 
@@ -38,6 +54,17 @@ NAMED_SHARE = 0.9
 DOUBT = 1.3
 # Statuses of breakdowns, after which a smaller request may have passed by chance.
 _BREAKDOWN_STATUS = 500
+
+NOTICE = (
+    "The provider refuses what was said with “{excerpt}”. It is left out of what the model sees;"
+    " edit that message to send it again, or delete it."
+)
+_EXCERPT_CHARS = 60
+
+WHERE_TO_CHANGE_IMAGES = (
+    "If it does see images, an operator changes that in the admin: Language models, the field"
+    " Supports images."
+)
 
 
 def is_refusal_for_length(error: ProviderError) -> bool:
@@ -218,3 +245,113 @@ def describe_what_remains(model: AiModel, request: Request) -> str:
 
 def _is_breakdown(error: ProviderError) -> bool:
     return error.refused_status >= _BREAKDOWN_STATUS
+
+
+def leave_out_refused(turn: Turn, call: PreparedCall) -> PreparedCall | None:
+    """Return the call without earlier messages that were refused; None if there are none.
+
+    The turn's notices name them, as its end shows them. `take_back_notices` removes them again.
+    """
+    request = call.fitted_request.request
+    seqs = _list_refused_seqs(turn, request)
+    if not seqs:
+        return None
+    messages = [message for message in request.messages if message.seq not in seqs]
+    # Its size is not that of the session's context, so nobody may count by it.
+    fitted_request = replace(
+        call.fitted_request, request=replace(request, messages=messages), context_version=None
+    )
+    _note_messages(turn, seqs)
+    return replace(call, fitted_request=fitted_request, left_out=sorted({*call.left_out, *seqs}))
+
+
+def hide_refused(turn: Turn, refused_call: PreparedCall, answered_call: PreparedCall) -> None:
+    """Hide from the model what was left out to be answered."""
+    seqs = set(answered_call.left_out) - set(refused_call.left_out)
+    revisions.hide_messages(turn.session_id, sorted(seqs))
+
+
+def take_back_notices(turn: Turn) -> None:
+    """Say nothing of messages that were left out in vain."""
+    begin = NOTICE.partition("{")[0]
+    turn.notices = [notice for notice in turn.notices if not notice.startswith(begin)]
+    turn.save(update_fields=["notices"])
+
+
+def _note_messages(turn: Turn, seqs: Sequence[int]) -> None:
+    questions = turn.session.messages.filter(seq__in=seqs, role=Message.Role.USER).order_by("seq")
+    for content in questions.values_list("content", flat=True):
+        excerpt = " ".join(content.split())[:_EXCERPT_CHARS] or "…"
+        turn.notices = [*turn.notices, NOTICE.format(excerpt=excerpt)]
+    turn.save(update_fields=["notices"])
+
+
+def _list_refused_seqs(turn: Turn, request: Request) -> list[int]:
+    """Return the numbers of the messages of earlier turns that were refused."""
+    earlier_seqs = [
+        message.seq for message in _select_earlier(request.messages) if message.seq is not None
+    ]
+    cut_turns = Message.objects.filter(
+        session=turn.session_id, seq__in=earlier_seqs, finish_reason=Message.FinishReason.REFUSAL
+    )
+    was_refused = Q(turn__status=Turn.Status.FAILED, turn__error__type=ProviderRejected.type)
+    refused_messages = Message.objects.filter(
+        was_refused | Q(turn__in=cut_turns.values("turn")),
+        session=turn.session_id,
+        seq__in=earlier_seqs,
+    )
+    return list(refused_messages.values_list("seq", flat=True))
+
+
+def _select_earlier(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+    """Return what stands before the newest question."""
+    for index in reversed(range(len(messages))):
+        if messages[index].role == "user" and not messages[index].aside:
+            return messages[:index]
+    return ()
+
+
+def learn(turn: Turn, error: ToolsRefused | ImagesRefused) -> None:
+    """Store what the model cannot do; the turn goes on without it if nobody needs it.
+
+    Raises the error, with where to change it, where the client's tools were refused, or where an
+    operator has said that the model can do it.
+    """
+    if isinstance(error, ImagesRefused):
+        _learn_of_images(turn, error)
+    else:
+        _learn_of_tools(turn, error)
+
+
+def note_refused_tools(turn: Turn, completion: StreamEnd) -> None:
+    """Tell the person of tools without which the answer was made."""
+    if completion.refused_tools:
+        names = ", ".join(completion.refused_tools)
+        notice = f"The provider refuses the description of these tools, which are left out: {names}"
+        turn.add_notices(notice)
+
+
+def unlearn(turn: Turn, error: ToolsRefused | ImagesRefused) -> None:
+    """Forget what was learned, because the request without it was refused too."""
+    model = turn.session.model
+    assert model is not None
+    model.forget_refused(
+        "supports_images" if isinstance(error, ImagesRefused) else "supports_tools"
+    )
+
+
+def _learn_of_tools(turn: Turn, error: ToolsRefused) -> None:
+    model = turn.session.model
+    assert model is not None
+    if not model.note_refused("supports_tools") or turn.tools:
+        raise ToolsRefused(f"{error.detail} {client_tools.WHERE_TO_CHANGE}") from None
+
+
+def _learn_of_images(turn: Turn, error: ImagesRefused) -> None:
+    """Images become a sentence from now on, and the turn says so once."""
+    model = turn.session.model
+    assert model is not None
+    if not model.note_refused("supports_images"):
+        raise ImagesRefused(f"{error.detail} {WHERE_TO_CHANGE_IMAGES}") from None
+    notice = f"The language model {model} sees no images. {WHERE_TO_CHANGE_IMAGES}"
+    turn.add_notices(notice)
