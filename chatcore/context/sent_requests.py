@@ -3,18 +3,41 @@
 A request repeats nearly all of the one before, so only what is new in it is stored: numbers for
 messages that were sent as they are stored, and a digest for every other text. Deleting a message
 deletes these texts, because any of them may repeat its words; those that are sent again come back.
+
+How much of its files a question's first request held is remembered with the question: later
+requests have less room for files, and a summary tells of what was read.
+
+All of it goes after CHATCORE["REQUEST_RETENTION_DAYS"]; 0 keeps it. The days count from the
+upgrade on that brought this: `Installation.retention_since`. A text goes when no request of its
+session that is left has it. What is on hold stays.
 """
 
 import hashlib
 import json
+import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
+from django.db import transaction
+
+from chatcore.base.databases.clock import read_clock
 from chatcore.base.truncation import clean_text
-from chatcore.models import CHAT_COLUMNS, Message, SentRequest, SentText
-from chatcore.providers.base import ChatMessage, Request, Tool
+from chatcore.extension import exclude_kept
+from chatcore.models import (
+    CHAT_COLUMNS,
+    Installation,
+    Message,
+    SentRequest,
+    SentText,
+    Session,
+    Turn,
+)
+from chatcore.providers.base import ChatMessage, File, Request, Tool
 
 DIGEST_BYTES = 16
 # A message as a request shows it: the fields of `_show_message`.
@@ -23,6 +46,12 @@ ChatRow = tuple[Any, ...]  # the values of CHAT_COLUMNS
 SEQS_AT_ONCE = 1_000
 # Numbers of messages, [first, last], or the digest of one message that is sent in another form.
 Part = list[int] | str
+
+MIN_CHARS = 32  # a shorter beginning may stand in a notice by chance
+
+SCAN_ROWS = 1_000  # read at once
+BATCH_ROWS = 100  # deleted in one transaction, which blocks SQLite's other writers
+TEXT_NAMES = ("system", "preface", "tools", "params")  # of a layout, each with a digest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,3 +297,115 @@ def _show_tool(tool: Tool) -> dict[str, object]:
         "description": tool.description,
         "parameters": tool.parameters,
     }
+
+
+def record_sent_files(turn: Turn, whole_request: Request, sent_request: Request) -> None:
+    """Store what is sent of the files of the newest question, unless that is known already."""
+    question = _find_question(whole_request)
+    if question is None or question.seq is None or not question.files:
+        return
+    sent_question = _find_question(sent_request)
+    if sent_question is None or len(sent_question.files) != len(question.files):
+        return
+    char_counts = [
+        count_sent_chars(file, sent_file)
+        for file, sent_file in zip(question.files, sent_question.files, strict=True)
+    ]
+    unknown = Message.objects.filter(
+        session=turn.session_id, seq=question.seq, sent_file_chars__isnull=True
+    )
+    unknown.update(sent_file_chars=char_counts)
+
+
+def forget_sent_files(turn: Turn) -> None:
+    """Forget it after a provider refused the first request: the next one may hold less."""
+    has_answer = turn.messages.filter(role=Message.Role.ASSISTANT).exists()
+    if turn.question_id and not has_answer:
+        Message.objects.filter(pk=turn.question_id).update(sent_file_chars=None)
+
+
+def count_sent_chars(file: File, sent_file: File) -> int | None:
+    """Return how much of the file's beginning stands in what was sent of it; None for all."""
+    if file.text == sent_file.text:
+        return None
+    low, high = 0, len(file.text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if file.text[:middle] in sent_file.text:
+            low = middle
+        else:
+            high = middle - 1
+    return low if low >= MIN_CHARS else 0
+
+
+def _find_question(request: Request) -> ChatMessage | None:
+    messages = reversed(request.messages)
+    return next((each for each in messages if each.role == "user" and each.seq), None)
+
+
+def prune_requests() -> int:
+    """Delete all requests whose time is over, and texts that they alone had. Returns how many.
+
+    Between two transactions other writers get as much time as the first one took.
+    """
+    days = settings.CHATCORE["REQUEST_RETENTION_DAYS"]
+    cutoff = read_clock() - timedelta(days=days)
+    if not days or Installation.load().retention_since > cutoff:
+        return 0
+    count = 0
+    for rows in _find_old_requests(cutoff):
+        answers: dict[UUID, list[int]] = defaultdict(list)
+        for answer, session_id in rows:
+            answers[session_id].append(answer)
+        for session_id, session_answers in answers.items():
+            count += _delete_requests(session_answers)
+            _delete_unused_texts(session_id, cutoff)
+    return count
+
+
+def _find_old_requests(cutoff: datetime) -> Iterator[list[tuple[int, UUID]]]:
+    """Yield answers and their sessions. Keys rise with time: the first page without one ends it."""
+    last_pk = 0
+    while True:
+        requests = SentRequest.objects.filter(pk__gt=last_pk).order_by("pk")
+        rows = list(requests.values_list("pk", "answer__created_at")[:SCAN_ROWS])
+        old_pks = [pk for pk, created_at in rows if created_at < cutoff]
+        if not old_pks:
+            return
+        last_pk = rows[-1][0]
+        old_requests = exclude_kept(SentRequest.objects.filter(pk__in=old_pks), "session__owner")
+        yield list(old_requests.order_by("pk").values_list("pk", "session_id"))
+
+
+def _delete_requests(pks: list[int]) -> int:
+    count = 0
+    for start in range(0, len(pks), BATCH_ROWS):
+        start_time = time.perf_counter()
+        with transaction.atomic():
+            rows = SentRequest.objects.filter(pk__in=pks[start : start + BATCH_ROWS])
+            count += rows.delete()[0]
+        time.sleep(time.perf_counter() - start_time)
+    return count
+
+
+def _delete_unused_texts(session_id: UUID, cutoff: datetime) -> None:
+    """Delete the old texts that no request of the session has any more.
+
+    While an answer is written they stay: its request may have one that is not stored anew.
+    """
+    with transaction.atomic():
+        # No turn begins while the session's row is locked.
+        session = Session.objects.select_for_update().filter(pk=session_id).only("pk").first()
+        open_turns = Turn.objects.filter(session=session_id, status__in=Turn.OPEN_STATUSES)
+        if session is None or open_turns.exists():
+            return
+        old_texts = SentText.objects.filter(session=session_id, created_at__lt=cutoff)
+        digests = dict(old_texts.values_list("digest", "pk"))
+        if not digests:
+            return
+        layouts = SentRequest.objects.filter(session=session_id).values_list("layout", flat=True)
+        for layout in layouts.iterator():
+            for part in (*layout["messages"], *(layout[name] for name in TEXT_NAMES)):
+                if isinstance(part, str):
+                    digests.pop(part, None)
+        SentText.objects.filter(pk__in=digests.values()).delete()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from chatcore.context import builder, clearing, sent_files
+from chatcore.context import builder, clearing, sent_requests
 from chatcore.context.compactor import FittedRequest, get_compactor
 from chatcore.context.live_messages import load_active_revision
 from chatcore.context.recalled import has_block
@@ -52,7 +52,7 @@ def prepare_call(turn: Turn) -> PreparedCall:
     request = clearing.clear_turn_request(turn, request)
     fitted_request = get_compactor().before_request(session, request)
     fitted_request = clearing.record_applied_edits(turn, fitted_request)
-    sent_files.record_sent_files(turn, request, fitted_request.request)
+    sent_requests.record_sent_files(turn, request, fitted_request.request)
     if turn.recalled and not has_block(fitted_request.request):
         recall.drop_passages(turn)
     turn.add_notices(*fitted_request.notices)
@@ -64,6 +64,6 @@ def prepare_call(turn: Turn) -> PreparedCall:
 
 def make_room(turn: Turn, request: Request, error: ContextOverflow) -> bool:
     """Make room after a refusal; what the turn brought back goes in any case."""
-    sent_files.forget_sent_files(turn)
+    sent_requests.forget_sent_files(turn)
     has_made_room = get_compactor().after_overflow(turn.session, request, error)
     return recall.drop_passages(turn) or has_made_room

@@ -9,8 +9,8 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import QuerySet
 
 from chatcore.accounts.rights import list_allowed_tools
-from chatcore.context import live_sums, recalled, summary_block
-from chatcore.context.live_sums import LiveContext
+from chatcore.context import live_messages, recalled, summary_block
+from chatcore.context.live_messages import LiveContext
 from chatcore.files.rendering import MAX_IMAGES
 from chatcore.models import ContextRevision, Message, Session, Turn
 from chatcore.models.statements import load_measured_row
@@ -180,14 +180,14 @@ def sum_message_tokens(
     """
     if after_seq >= facts.last_seq > 0:
         return 0
-    return live_sums.sum_live_tokens(facts.live, after_seq=after_seq, before_seq=before_seq)
+    return live_messages.sum_live_tokens(facts.live, after_seq=after_seq, before_seq=before_seq)
 
 
 def count_live_messages(facts: SessionFacts) -> int:
     """Return the number of messages that the next request would send."""
     if not facts.live.boundary_seq:
         return facts.message_count
-    return live_sums.count_live_messages(facts.live)
+    return live_messages.count_live_messages(facts.live)
 
 
 def load_last_model(facts: SessionFacts) -> str:
@@ -285,7 +285,7 @@ def _add_project(facts: SessionFacts, row: dict[str, Any], shared_text: SharedTe
 
 def _add_files(facts: SessionFacts, row: Mapping[str, object]) -> SessionFacts:
     """Return the facts with the sizes of the files that are sent."""
-    file_sum = live_sums.sum_live_files(facts.live)
+    file_sum = live_messages.sum_live_files(facts.live)
     image_count = min(file_sum.images, MAX_IMAGES) if row["supports_images"] is not False else 0
     sizes = replace(facts.sizes, attached_tokens=file_sum.tokens, attached_images=image_count)
     return replace(facts, sizes=sizes)

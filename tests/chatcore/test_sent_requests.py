@@ -10,7 +10,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chatcore.context import request_retention, revisions, sent_requests
+from chatcore.context import revisions, sent_requests
 from chatcore.contrib.holds.models import Hold
 from chatcore.models import (
     ContextEdit,
@@ -354,7 +354,7 @@ def test_requests_are_kept_for_thirty_days_with_the_texts_that_others_have(
     first, second, third = list_answers(session)
     age(first)
     age(second)
-    assert request_retention.prune_requests() == 2
+    assert sent_requests.prune_requests() == 2
     for answer in (first, second):
         assert api.get(f"/api/v1/messages/{answer.pk}/request").status_code == 404
     shown = fetch_request(api, third)
@@ -369,7 +369,7 @@ def test_the_days_of_a_request_count_from_the_upgrade_on(
     say(session, "Hello?")
     [answer] = list_answers(session)
     age(answer)
-    assert request_retention.prune_requests() == 0
+    assert sent_requests.prune_requests() == 0
     fetch_request(api, answer)
 
 
@@ -380,7 +380,7 @@ def test_requests_of_somebody_on_hold_stay(
     [answer] = list_answers(session)
     age(answer)
     Hold.objects.create(user=session.owner, reason="A case.")
-    assert request_retention.prune_requests() == 0
+    assert sent_requests.prune_requests() == 0
     fetch_request(api, answer)
 
 
@@ -391,5 +391,5 @@ def test_the_texts_stay_while_an_answer_is_written(
     [answer] = list_answers(session)
     age(answer)
     Turn.objects.create(session=session, lease_until=timezone.now() + timedelta(minutes=1))
-    assert request_retention.prune_requests() == 1
+    assert sent_requests.prune_requests() == 1
     assert SentText.objects.exists()

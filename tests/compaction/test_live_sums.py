@@ -11,7 +11,8 @@ from django.db import transaction
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from chatcore.context import live_sums, revisions
+from chatcore.context import revisions
+from chatcore.context.live_messages import LiveContext, count_live_messages, sum_live_tokens
 from chatcore.files import intake
 from chatcore.models import ContextEdit, ContextRevision, Message, Session
 from chatcore.transfer.exporter import export_session
@@ -70,16 +71,16 @@ def check_sums(session: Session) -> None:
             for message in live_messages
             if after_seq < message.seq < (before_seq or session.last_seq + 1)
         ]
-        context = live_sums.LiveContext(
+        context = LiveContext(
             session_id=session.pk,
             version=session.context_version,
             boundary_seq=session.compact_boundary_seq,
             kept_seqs=facts.live.kept_seqs,
         )
         tokens = sum(count_tokens(message, edits) for message in in_range)
-        sum_tokens = partial(live_sums.sum_live_tokens, context, after_seq=after_seq)
+        sum_tokens = partial(sum_live_tokens, context, after_seq=after_seq)
         assert sum_tokens(before_seq=before_seq) == tokens
-        count = partial(live_sums.count_live_messages, context, after_seq=after_seq)
+        count = partial(count_live_messages, context, after_seq=after_seq)
         assert count(before_seq=before_seq) == len(in_range)
     tokens = sum(count_tokens(message, edits) for message in live_messages)
     assert sum_message_tokens(facts) == tokens

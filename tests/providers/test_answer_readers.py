@@ -5,12 +5,11 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from chatcore.providers.answer_reader import AnswerReader
-from chatcore.providers.anthropic_stream import AnthropicStreamReader
+from chatcore.providers.answer_reader import MAX_COLLECTED_CHARS, AnswerReader
+from chatcore.providers.anthropic import AnthropicStreamReader
 from chatcore.providers.base import ReasoningDelta, StreamEnd, StreamPart, TextDelta
-from chatcore.providers.collected_text import MAX_COLLECTED_CHARS
 from chatcore.providers.errors import ProviderUnavailable
-from chatcore.providers.openai_stream import OpenAIStreamReader
+from chatcore.providers.openai import OpenAIStreamReader
 from chatcore.providers.server_sent_events import Event, EventSplitter
 from tests.support.provider_calls import PROTOCOLS
 from tests.support.scripted_model import make_tool_call

@@ -6,8 +6,8 @@ They go back as one list on the same answer, each whole and unchanged, or its to
 from collections.abc import Mapping
 from typing import Any
 
+from chatcore.providers.answer_reader import CollectedText
 from chatcore.providers.base import mend_surrogates
-from chatcore.providers.collected_text import CollectedText
 
 _TEXT_MEMBERS = ("text", "summary")
 

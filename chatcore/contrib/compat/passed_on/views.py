@@ -22,7 +22,7 @@ from chatcore.contrib.compat.chat_completions.views import CompatibleAPIView
 from chatcore.contrib.compat.passed_on.request import PassedRequest, parse_passed_request
 from chatcore.providers import openai as openai_provider
 from chatcore.providers.base import Connection, parse_count
-from chatcore.providers.openai_stream import parse_usage
+from chatcore.providers.openai import parse_usage
 from chatcore.providers.registry import build_connection
 from chatcore.providers.server_sent_events import EventSplitter
 from chatcore.turns import capacity
