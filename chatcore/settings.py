@@ -115,12 +115,12 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "chatcore.serving.probes.Probes",
-    "chatcore.base.rest.request_ids.RequestIds",
-    "chatcore.base.traces.requests.RequestTraces",
+    "chatcore.web.middleware.RequestIds",
+    "chatcore.web.middleware.RequestTraces",
     "corsheaders.middleware.CorsMiddleware",
-    "chatcore.web.security_headers.SecurityHeaders",
-    "chatcore.web.compressed_pages.CompressedPages",
-    "chatcore.web.outages.OutageResponses",
+    "chatcore.web.middleware.SecurityHeaders",
+    "chatcore.web.middleware.CompressedPages",
+    "chatcore.web.middleware.OutageResponses",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

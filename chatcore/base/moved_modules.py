@@ -17,6 +17,8 @@ MOVED = {
     "chatcore.accounts.actors": "chatcore.base.actors",
     "chatcore.admin_look": "chatcore.admin.look",
     "chatcore.admin_site": "chatcore.admin.site",
+    "chatcore.base.rest.request_ids": "chatcore.web.middleware",
+    "chatcore.base.traces.requests": "chatcore.web.middleware",
     "chatcore.caches": "chatcore.base.caches",
     "chatcore.checks": "chatcore.base.checks",
     "chatcore.cli": "chatcore.management.terminal",
@@ -53,6 +55,9 @@ MOVED = {
     "chatcore.transfer.sections": "chatcore.sessions.sections",
     "chatcore.turns.runner": "chatcore.base.runner",
     "chatcore.turns.service": "chatcore.turns.control",
+    "chatcore.web.compressed_pages": "chatcore.web.middleware",
+    "chatcore.web.outages": "chatcore.web.middleware",
+    "chatcore.web.security_headers": "chatcore.web.middleware",
 }
 
 
