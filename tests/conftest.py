@@ -132,7 +132,7 @@ def django_db_keepdb() -> bool:
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
-    """Begin with a copy of a migrated database: migrations take ten seconds of each process."""
+    """Begin with a copy of a migrated database: migrations take seconds of each process."""
     test_settings = connection.settings_dict["TEST"]
     if connection.vendor == "sqlite":
         prepared_database.copy_database(Path(test_settings["NAME"]))

@@ -1,6 +1,6 @@
 """A migrated database, made once for all processes of a test run, which each of them copies.
 
-All migrations together take ten seconds. Tests that are not about them begin with a copy: the test
+All migrations together take seconds. Tests that are not about them begin with a copy: the test
 database of each process, and the data folders of the product's own processes.
 """
 
