@@ -16,10 +16,10 @@ from chatcore.base.rest.auth import SignedInRequest
 from chatcore.base.slots import Slot
 from chatcore.context.compactor import get_compactor
 from chatcore.contrib.compat.chat_completions import memory, streams
-from chatcore.contrib.compat.chat_completions.client_watch import ClientWatch
 from chatcore.contrib.compat.chat_completions.request import CompletionRequest
 from chatcore.contrib.compat.chat_completions.side_calls import is_side_call
 from chatcore.contrib.compat.chat_completions.stateless import StatelessExchange
+from chatcore.contrib.compat.chat_completions.streams import ClientWatch
 from chatcore.events.log import HEARTBEAT_SECONDS
 from chatcore.models import Turn
 from chatcore.providers.base import Request as ProviderRequest

@@ -8,7 +8,7 @@ import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 
 CHUNK_BYTES = 1024 * 1024
 MAX_ITEM_BYTES = 100_000_000  # parsed, it takes some times as much memory
@@ -19,6 +19,26 @@ HEAD_BYTES = 100_000  # what is kept of a longer one, so that it can be named
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("?)|[\[\]{},:]', re.DOTALL)
 _QUOTE, _COLON, _COMMA, _BRACKET = b'":,['
 _ESCAPES_AT_END = re.compile(rb"(?<!\\)\\*+\Z")
+
+
+def to_text(value: object) -> str:
+    """Return a text as it is, and nothing for what is none."""
+    return value if isinstance(value, str) else ""
+
+
+def to_list(value: object) -> list[object]:
+    """Return a list as it is, and an empty one for what is none."""
+    return value if isinstance(value, list) else []
+
+
+def to_dict(value: object) -> dict[str, Any]:
+    """Return an object as it is, and an empty one for what is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def join_words(*texts: str) -> str:
+    """Return the texts that have words, with a blank line between them."""
+    return "\n\n".join(text for text in texts if text.strip())
 
 
 class ListEndsEarly(ValueError):

@@ -6,9 +6,9 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 
+from chatcore.contrib.imports.chat_storing import count_projects
 from chatcore.contrib.imports.jobs import KEPT_FOR, measure_upload
 from chatcore.contrib.imports.models import Import
-from chatcore.contrib.imports.project_storing import count_projects
 from chatcore.web.chat_list import load_sidebar
 
 SHOWN_PROBLEMS = 500

@@ -20,11 +20,11 @@ from chatcore.base.databases.outages import StorageAway
 from chatcore.base.threads import repeat_beside
 from chatcore.base.truncation import clean_text
 from chatcore.contrib.imports import chat_storing
+from chatcore.contrib.imports.chat_storing import store_project
 from chatcore.contrib.imports.conversation import Conversation
 from chatcore.contrib.imports.export_files import Export, UnreadableExport
 from chatcore.contrib.imports.export_reading import FoundItem, read_export
 from chatcore.contrib.imports.models import Import, ImportedChat, ImportPart, ImportProblem
-from chatcore.contrib.imports.project_storing import store_project
 from chatcore.models import Session
 from chatcore.projects.changes import TooManyProjects
 from chatcore.sessions.archive import archive_surplus_sessions

@@ -3,7 +3,7 @@
 from django.urls import path
 
 from chatcore.base.rest.routes import build_url_patterns
-from chatcore.contrib.sharing import api, pages, shared_page
+from chatcore.contrib.sharing import api, pages
 
 urlpatterns = [
     *build_url_patterns(
@@ -16,6 +16,6 @@ urlpatterns = [
     path("c/<uuid:pk>/share/", pages.show_share_dialog, name="share_chat"),
     path("c/<uuid:pk>/share/new/", pages.create_link, name="create_link"),
     path("shares/<uuid:pk>/revoke/", pages.revoke_link, name="revoke_link"),
-    path("s/<str:token>/", shared_page.show_shared_chat, name="shared_chat"),
-    path("s/<str:token>/files/<uuid:pk>/", shared_page.download_shared_file, name="shared_file"),
+    path("s/<str:token>/", pages.show_shared_chat, name="shared_chat"),
+    path("s/<str:token>/files/<uuid:pk>/", pages.download_shared_file, name="shared_file"),
 ]

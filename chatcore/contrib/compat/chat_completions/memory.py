@@ -12,11 +12,11 @@ from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.base.threads import run_in_thread
 from chatcore.context import clearing
 from chatcore.context.compactor import get_compactor
-from chatcore.contrib.compat.chat_completions import matching, questions, stored_messages
-from chatcore.contrib.compat.chat_completions.client_watch import wait_for_stopped_answer
+from chatcore.contrib.compat.chat_completions import matching, messages
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.messages import get_trailing_results
 from chatcore.contrib.compat.chat_completions.request import SESSION_HEADER, CompletionRequest
+from chatcore.contrib.compat.chat_completions.streams import wait_for_stopped_answer
 from chatcore.contrib.compat.client_messages import ClientMessage, import_messages, store_files
 from chatcore.events import log as event_log
 from chatcore.events.types import PAUSE_EVENTS, EventType
@@ -161,16 +161,14 @@ def load_answer(turn: Turn) -> tuple[str, str, StreamEnd]:
     """
     if turn.status in (Turn.Status.FAILED, Turn.Status.INTERRUPTED):
         raise build_turn_problem(turn)
-    rows = (
-        turn.messages.filter(branch=None).order_by("seq").values(*stored_messages.MESSAGE_COLUMNS)
-    )
+    rows = turn.messages.filter(branch=None).order_by("seq").values(*messages.MESSAGE_COLUMNS)
     answers = [
         message
-        for message in stored_messages.build_stored_messages(rows)
+        for message in messages.build_stored_messages(rows)
         if message.role == Message.Role.ASSISTANT
     ]
     is_waiting = turn.status == Turn.Status.WAITING
-    question = questions.build_question(turn) if is_waiting else ""
+    question = messages.build_question(turn) if is_waiting else ""
     if question and not (answers and answers[-1].calls):
         said_text = turn.messages.filter(branch=None, role=Message.Role.ASSISTANT)
         texts = [*said_text.order_by("seq").values_list("content", flat=True), question]
@@ -179,7 +177,7 @@ def load_answer(turn: Turn) -> tuple[str, str, StreamEnd]:
         return "", "", StreamEnd(reason="stop")
     answer = answers[-1]
     row = Message.objects.get(pk=answer.pk)
-    usage = stored_messages.read_usage(row)
+    usage = messages.read_usage(row)
     final_part = StreamEnd(
         reason=_get_end_reason(row, answer),
         stop_sequence=(row.finish_detail or None) if row.finish_reason == "stop" else None,
@@ -222,11 +220,11 @@ def _load_end(turn_id: UUID, gap: str) -> list[StreamPart]:
     turn = Turn.objects.select_related("session").get(pk=turn_id)
     _, _, final_part = load_answer(turn)
     is_question = turn.status == Turn.Status.WAITING and not final_part.tool_calls
-    question = questions.build_question(turn) if is_question else ""
+    question = messages.build_question(turn) if is_question else ""
     return [TextDelta(gap + question), final_part] if question else [final_part]
 
 
-def _get_end_reason(row: Message, answer: stored_messages.StoredMessage) -> EndReason:
+def _get_end_reason(row: Message, answer: messages.StoredMessage) -> EndReason:
     if answer.calls:
         return "tool_calls"
     match row.finish_reason:

@@ -1,7 +1,10 @@
 """Parse the messages of a request into one system text and messages to compare with stored ones."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from textwrap import shorten
 from typing import Any
 
 from chatcore.base.rest.problems import InvalidFieldError
@@ -18,10 +21,28 @@ from chatcore.contrib.compat.content_parts import (
     require_object,
 )
 from chatcore.contrib.compat.sealed_data import SEAL_NAME, unseal
-from chatcore.models import Attachment
-from chatcore.providers.base import ToolCall
+from chatcore.models import Attachment, Message, Turn
+from chatcore.providers.base import ToolCall, Usage
 from chatcore.providers.provider_data import REASONING_FIELDS
+from chatcore.turns import waiting
 from models_registry.models import AiModel
+
+MESSAGE_COLUMNS = (
+    "pk",
+    "seq",
+    "role",
+    "content",
+    "tool_calls",
+    "tool_call_id",
+    "tool_name",
+    "status",
+    "original_chars",
+    "turn_id",
+    "turn__tools",
+)
+
+MARK = "[This answer waits for your word. "
+MAX_ARGUMENT_CHARS = 300
 
 
 def parse_messages(messages: object, model: AiModel) -> tuple[str | None, list[ClientMessage]]:
@@ -142,3 +163,123 @@ def _parse_calls(value: object, path: str) -> Iterator[ToolCall]:
             name=parse_required_text(function.get("name"), f"{function_path}.name"),
             arguments=parse_text(function.get("arguments") or "", f"{function_path}.arguments"),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredMessage:
+    """A stored message in the form in which this API showed it to the client.
+
+    It may join several rows; `pk` is then the last one.
+    """
+
+    pk: int
+    seq: int
+    role: str
+    content: str
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+    tool_name: str = ""
+    is_interrupted: bool = False
+    is_truncated: bool = False
+
+
+def build_stored_messages(rows: Iterable[Mapping[str, Any]]) -> list[StoredMessage]:
+    """Return stored rows in the form in which the client received them.
+
+    Built-in tools run on the server. Clients never see their calls and results, and the texts
+    around them are one answer.
+    """
+    stored_messages: list[StoredMessage] = []
+    pending_text = ""
+    for row in rows:
+        if row["role"] == Message.Role.TOOL and not _is_client_tool(row, row["tool_name"]):
+            continue
+        calls = tuple(
+            ToolCall(**call) for call in row["tool_calls"] if _is_client_tool(row, call["name"])
+        )
+        content = row["content"]
+        if row["role"] == Message.Role.ASSISTANT:
+            content = "\n\n".join(text for text in (pending_text, content) if text)
+        if row["tool_calls"] and not calls:
+            pending_text = content
+        else:
+            pending_text = ""
+            stored_messages.append(_build_stored_message(row, content, calls))
+    return stored_messages
+
+
+def read_usage(message: Message) -> Usage | None:
+    """Return the tokens of the call that wrote a stored message; None if nobody counted them."""
+    if message.token_count_input is None:
+        return None
+    return Usage(
+        input=message.token_count_input,
+        output=message.token_count_output or 0,
+        cache_read=message.token_count_cache_read,
+        cache_write=message.token_count_cache_write,
+    )
+
+
+def _is_client_tool(row: Mapping[str, Any], tool_name: str) -> bool:
+    """Return True if the client knows this tool of a row: its own, or any of an imported row."""
+    if row["turn_id"] is None:
+        return True
+    return any(tool["name"] == tool_name for tool in row["turn__tools"])
+
+
+def _build_stored_message(
+    row: Mapping[str, Any], content: str, calls: tuple[ToolCall, ...]
+) -> StoredMessage:
+    return StoredMessage(
+        pk=row["pk"],
+        seq=row["seq"],
+        role=row["role"],
+        content=content,
+        calls=calls,
+        call_id=row["tool_call_id"],
+        tool_name=row["tool_name"],
+        is_interrupted=row["status"] == Message.Status.INTERRUPTED,
+        is_truncated=row["original_chars"] is not None,
+    )
+
+
+def build_question(turn: Turn) -> str:
+    """Return the sentence of a turn that waits for approvals; empty if it waits for none.
+
+    A call of an MCP server's tool that a person must allow is no call for the client: it could not
+    answer it. So the answer ends with a sentence that says who is asked what, and where to answer.
+    """
+    calls = waiting.find_open_calls(turn).undecided_calls
+    if not calls:
+        return ""
+    texts = [
+        f"{request['tool']} of {request['server']} with"
+        f" {shorten(request['arguments'], MAX_ARGUMENT_CHARS, placeholder=' …')}"
+        for request in waiting.build_approval_requests(turn, calls)
+    ]
+    return (
+        f"{MARK}The model wants to call: {'; '.join(texts)}. Allow or refuse it on the page of"
+        f" this chat, or with POST /api/v1/sessions/{turn.session_id}/approvals.]"
+    )
+
+
+def find_asked_message(
+    message: ClientMessage,
+    previous_message: ClientMessage | None,
+    stored_messages: Sequence[StoredMessage],
+) -> StoredMessage | None:
+    """Return the stored answer that a client has with such a sentence at its end.
+
+    It is the one to the same question that begins with the same words, and may say more by now.
+    """
+    if message.role != "assistant" or MARK not in message.content or previous_message is None:
+        return None
+    text = message.content[: message.content.index(MARK)].strip()
+    for question, answer in pairwise(stored_messages):
+        is_same_question = (question.role, question.content.strip()) == (
+            previous_message.role,
+            previous_message.content.strip(),
+        )
+        if is_same_question and answer.role == "assistant" and answer.content.startswith(text):
+            return answer
+    return None

@@ -1,13 +1,18 @@
 """Errors in Anthropic's form, statuses and types, so that its clients raise their usual ones."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import structlog
+from rest_framework.request import Request
+from rest_framework.response import Response
 
+from chatcore.base.rest import turn_rate
 from chatcore.base.rest.problems import Problem
 from chatcore.contrib.compat.chat_completions.errors import OPENAI_ERRORS
 from chatcore.contrib.compat.chat_completions.memory import MISSING_RESULTS_DETAIL
+from chatcore.contrib.compat.chat_completions.views import CompatibleAPIView
 
 # By the status, if no type of a problem says more.
 ERROR_TYPES = {
@@ -59,3 +64,24 @@ def get_request_id() -> str | None:
     """Return the id of the request that this thread or task answers."""
     request_id = structlog.contextvars.get_contextvars().get("request")
     return str(request_id) if request_id else None
+
+
+class MessagesAPIView(CompatibleAPIView):
+    """A view with errors and headers in Anthropic's form."""
+
+    def format_error(self, problem: Mapping[str, object]) -> tuple[int, dict[str, Any]]:
+        """Return the status and the body for the body of a problem."""
+        return format_error(problem)
+
+    def finalize_response(
+        self, request: Request, response: Response, *args: Any, **kwargs: Any
+    ) -> Response:
+        """Add the headers about the user's limit of turns under Anthropic's names."""
+        response = super().finalize_response(request, response, *args, **kwargs)
+        if request.user:
+            limit, remaining, seconds = turn_rate.describe_turns(request.user.pk)
+            reset_at = datetime.now(UTC) + timedelta(seconds=seconds)
+            response.headers["anthropic-ratelimit-requests-limit"] = str(limit)
+            response.headers["anthropic-ratelimit-requests-remaining"] = str(remaining)
+            response.headers["anthropic-ratelimit-requests-reset"] = f"{reset_at:%Y-%m-%dT%XZ}"
+        return response

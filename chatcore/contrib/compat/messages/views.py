@@ -14,7 +14,7 @@ from chatcore.context.compactor import get_compactor
 from chatcore.contrib.compat import answers
 from chatcore.contrib.compat.chat_completions.views import UnknownUrlView
 from chatcore.contrib.compat.messages import compactions
-from chatcore.contrib.compat.messages.api_view import MessagesAPIView
+from chatcore.contrib.compat.messages.errors import MessagesAPIView
 from chatcore.contrib.compat.messages.message_form import MessageForm
 from chatcore.contrib.compat.messages.message_format import (
     Compaction,

@@ -9,7 +9,7 @@ from chatcore.accounts.rights import select_models
 from chatcore.base.rest.auth import SignedInRequest
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.responses import ids, item_lists, origins, storage
-from chatcore.contrib.compat.responses.api_view import ResponsesAPIView
+from chatcore.contrib.compat.responses.errors import ResponsesAPIView
 from chatcore.contrib.compat.responses.input_items import ResponseInput, parse_input
 from chatcore.contrib.compat.responses.request import MetadataBody, build_not_found
 from chatcore.models import Message, Session

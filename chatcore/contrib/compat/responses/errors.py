@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from chatcore.contrib.compat.chat_completions import errors as openai_errors
+from chatcore.contrib.compat.chat_completions.views import CompatibleAPIView
 
 
 def format_error(problem: Mapping[str, object]) -> tuple[int, dict[str, Any]]:
@@ -23,3 +24,11 @@ def describe_error(error: Exception) -> tuple[int, dict[str, Any]]:
 def describe_failure(type: str, detail: str) -> dict[str, Any]:
     """Return the error of a turn that failed for this reason."""
     return format_error({"type": type, "detail": detail, "status": 502})[1]["error"]
+
+
+class ResponsesAPIView(CompatibleAPIView):
+    """A view with errors in the form of this API."""
+
+    def format_error(self, problem: Mapping[str, object]) -> tuple[int, dict[str, Any]]:
+        """Return the status and the body for the body of a problem."""
+        return format_error(problem)

@@ -12,19 +12,25 @@ from pydantic import AfterValidator, Field
 
 from chatcore.api.params import ParamsField
 from chatcore.base.rest.problems import InvalidFieldError
-from chatcore.contrib.compat.bodies import Body, refuse
+from chatcore.contrib.compat.bodies import Body, FilledText, refuse
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
-from chatcore.contrib.compat.chat_completions.request import SESSION_HEADER, get_usable_model
+from chatcore.contrib.compat.chat_completions.request import (
+    SESSION_HEADER,
+    Function,
+    get_usable_model,
+)
 from chatcore.contrib.compat.client_messages import build_tools
 from chatcore.contrib.compat.responses.input_items import ItemLoader, ResponseInput, parse_input
 from chatcore.contrib.compat.responses.mcp.request_servers import MAX_SERVERS, ServerTool
 from chatcore.contrib.compat.responses.output_items import ReasoningForm
-from chatcore.contrib.compat.responses.request_tools import AllowedTools, FunctionTool, ToolChoice
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.errors import InvalidParam
+from chatcore.tools.mcp.catalog import build_tool_name
 from chatcore.tools.mcp.turn_servers import RequestServer
 from chatcore.turns import client_tools
 from models_registry.models import AiModel
+
+Mode = Literal["none", "auto", "required"]
 
 MAX_METADATA = 16
 MAX_METADATA_KEY = 64
@@ -46,6 +52,79 @@ SEALED_REASONING = "reasoning.encrypted_content"
 NO_PROBABILITIES = "Probabilities of tokens are not available."
 
 Count = Annotated[int, Field(ge=1, lt=2**31)]
+
+
+class Repeated(Body):
+    """A part of a request that the response repeats."""
+
+    def build_echo(self) -> dict[str, object]:
+        """Return it as the response repeats it."""
+        return self.model_dump(exclude_none=True)
+
+
+class FunctionTool(Function):
+    type: Literal["function"]
+
+    def build_echo(self) -> dict[str, object]:
+        """Return the tool as the response repeats it."""
+        return self.model_dump()
+
+
+class FunctionChoice(Repeated):
+    type: Literal["function"]
+    name: str
+
+    def build_param(self) -> object:
+        """Return the choice in the words of chat completions."""
+        return {"type": "function", "function": {"name": self.name}}
+
+
+class ServerChoice(Repeated):
+    """The choice of an MCP server, or of one of its tools."""
+
+    type: Literal["mcp"]
+    server_label: FilledText
+    name: FilledText | None = None
+
+    def build_param(self) -> object:
+        """Return the choice in the words of chat completions, which know no servers."""
+        if self.name is None:
+            return "required"
+        name = build_tool_name(self.server_label, self.name)
+        return {"type": "function", "function": {"name": name}}
+
+
+class AllowedTools(Repeated):
+    """The only tools that are offered to the model.
+
+    A model that does not see the others cannot call them, whatever its provider makes of a choice.
+    """
+
+    type: Literal["allowed_tools"]
+    tools: list[Annotated[FunctionChoice | ServerChoice, Field(discriminator="type")]]
+    mode: Mode | None = None
+
+    def build_param(self) -> object:
+        """Return the choice in the words of chat completions."""
+        return self.mode or "auto"
+
+    def build_echo(self) -> dict[str, object]:
+        """Return the choice as the response repeats it."""
+        return super().build_echo() | {"mode": self.mode or "auto"}
+
+    def names(self, name: str) -> bool:
+        """Return True for a function that may be called."""
+        return any(isinstance(tool, FunctionChoice) and tool.name == name for tool in self.tools)
+
+    def names_server(self, label: str) -> bool:
+        """Return True for a server whose tools may be called."""
+        choices = (tool for tool in self.tools if isinstance(tool, ServerChoice))
+        return any(choice.server_label == label for choice in choices)
+
+
+ToolChoice = (
+    Mode | Annotated[FunctionChoice | ServerChoice | AllowedTools, Field(discriminator="type")]
+)
 
 
 def _check_keys(metadata: dict[str, str]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
-from chatcore.contrib.compat.chat_completions.stored_messages import read_usage
+from chatcore.contrib.compat.chat_completions.messages import read_usage
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.responses import records
 from chatcore.contrib.compat.responses.output_items import Item

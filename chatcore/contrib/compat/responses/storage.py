@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from chatcore.base.rest.problems import InvalidFieldError
-from chatcore.contrib.compat.chat_completions.client_watch import wait_for_stopped_answer
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
+from chatcore.contrib.compat.chat_completions.streams import wait_for_stopped_answer
 from chatcore.contrib.compat.client_messages import ClientMessage, import_messages, store_files
 from chatcore.contrib.compat.content_parts import join_texts
 from chatcore.contrib.compat.models import StoredResponse

@@ -14,9 +14,8 @@ from chatcore.api.turn_responses import wait_for_end
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.auth import SignedInRequest, get_scope
 from chatcore.base.rest.problems import InvalidFieldError
-from chatcore.contrib.compat.chat_completions.client_watch import ClientWatch
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
-from chatcore.contrib.compat.chat_completions.streams import hand_over
+from chatcore.contrib.compat.chat_completions.streams import ClientWatch, hand_over
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.responses import (
     compaction_answers,
@@ -27,7 +26,7 @@ from chatcore.contrib.compat.responses import (
     storage,
     turn_streams,
 )
-from chatcore.contrib.compat.responses.api_view import ResponsesAPIView
+from chatcore.contrib.compat.responses.errors import ResponsesAPIView
 from chatcore.contrib.compat.responses.request import ResponseRequest
 from chatcore.contrib.compat.responses.stateless import UnstoredResponse
 from chatcore.models import Turn

@@ -22,9 +22,9 @@ from chatcore.base.rest.parsers import (
 )
 from chatcore.base.rest.problems import TooLargeProblem
 from chatcore.contrib.imports import runs as import_runs
+from chatcore.contrib.imports.chat_storing import count_projects
 from chatcore.contrib.imports.export_files import UnreadableExport, open_export
 from chatcore.contrib.imports.models import Import
-from chatcore.contrib.imports.project_storing import count_projects
 from chatcore.models import Session
 from chatcore.transfer import reader
 

@@ -7,14 +7,13 @@ from chatcore.contrib.imports.products.aistudio import AiStudioReader
 from chatcore.contrib.imports.products.base import OddChat, Reader, Source
 from chatcore.contrib.imports.products.bigagi import BigAgiReader
 from chatcore.contrib.imports.products.chatbox import ChatboxReader
-from chatcore.contrib.imports.products.chatcore_projects import ChatcoreProjectReader
-from chatcore.contrib.imports.products.chatcore_sessions import ChatcoreReader
+from chatcore.contrib.imports.products.chatcore import ChatcoreProjectReader, ChatcoreReader
 from chatcore.contrib.imports.products.chatgpt import ChatGptReader, GroupChatReader
 from chatcore.contrib.imports.products.cherrystudio import CherryStudioReader
-from chatcore.contrib.imports.products.claude import ClaudeReader
-from chatcore.contrib.imports.products.claude_projects import (
+from chatcore.contrib.imports.products.claude import (
     ClaudeMemoryReader,
     ClaudeProjectReader,
+    ClaudeReader,
 )
 from chatcore.contrib.imports.products.copilot import CopilotReader
 from chatcore.contrib.imports.products.deepseek import DeepSeekReader

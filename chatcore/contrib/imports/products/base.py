@@ -22,10 +22,13 @@ from chatcore.contrib.imports.json_items import (
     HEAD_BYTES,
     MAX_ITEM_BYTES,
     Item,
+    join_words,
     read_lines,
     split_items,
+    to_dict,
+    to_list,
+    to_text,
 )
-from chatcore.contrib.imports.loose_json import join_words, to_dict, to_list, to_text
 
 ANOTHER_FORM = "It has another form than expected."
 _THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>(.*?)</think(?:ing)?>\s*", re.DOTALL)

@@ -6,7 +6,7 @@ from typing import Any
 
 from chatcore.contrib.imports.conversation import Call, ChatFile, ChatMessage, Conversation, Node
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
-from chatcore.contrib.imports.loose_json import join_words, to_dict, to_list, to_text
+from chatcore.contrib.imports.json_items import join_words, to_dict, to_list, to_text
 from chatcore.contrib.imports.products.base import Reader, Source, parse_text
 from chatcore.transfer.times import parse_time
 

@@ -26,7 +26,7 @@ from chatcore.contrib.imports.export_files import (
     parse_json,
     to_items,
 )
-from chatcore.contrib.imports.loose_json import join_words, to_dict, to_list, to_text
+from chatcore.contrib.imports.json_items import join_words, to_dict, to_list, to_text
 from chatcore.contrib.imports.products.base import (
     ANOTHER_FORM,
     OddChat,

@@ -5,8 +5,7 @@ from typing import Any
 
 from chatcore.contrib.imports.conversation import ChatMessage, Conversation, chain
 from chatcore.contrib.imports.export_files import UNREADABLE, Member, Sample, parse_json, to_items
-from chatcore.contrib.imports.json_items import Item
-from chatcore.contrib.imports.loose_json import join_words, to_dict, to_text
+from chatcore.contrib.imports.json_items import Item, join_words, to_dict, to_text
 from chatcore.contrib.imports.products.base import (
     Reader,
     Source,

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from chatcore.contrib.imports.conversation import Call, ChatFile, ChatMessage, Conversation, Node
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
-from chatcore.contrib.imports.json_items import Item
-from chatcore.contrib.imports.loose_json import join_words, to_text
+from chatcore.contrib.imports.json_items import Item, join_words, to_text
 from chatcore.contrib.imports.products.base import (
     OddChat,
     Reader,

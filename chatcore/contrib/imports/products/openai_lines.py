@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from chatcore.contrib.imports.conversation import Call, ChatMessage, Conversation, chain
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
-from chatcore.contrib.imports.json_items import Item
-from chatcore.contrib.imports.loose_json import join_words, to_dict, to_text
+from chatcore.contrib.imports.json_items import Item, join_words, to_dict, to_text
 from chatcore.contrib.imports.products.base import (
     Reader,
     Source,

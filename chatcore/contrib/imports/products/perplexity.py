@@ -5,7 +5,7 @@ from typing import Any
 
 from chatcore.contrib.imports.conversation import ChatMessage, Conversation, chain
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
-from chatcore.contrib.imports.loose_json import to_dict, to_text
+from chatcore.contrib.imports.json_items import to_dict, to_text
 from chatcore.contrib.imports.products.base import Reader, Source, build_link, has_keys
 from chatcore.transfer.times import parse_time
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from chatcore.contrib.imports.conversation import ChatFile, ChatMessage, Conversation, Node
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
-from chatcore.contrib.imports.json_items import Item
-from chatcore.contrib.imports.loose_json import to_dict, to_list, to_text
+from chatcore.contrib.imports.json_items import Item, to_dict, to_list, to_text
 from chatcore.contrib.imports.products.base import OddChat, Reader, Source, has_keys, parse_lines
 from chatcore.transfer.times import parse_time
 

@@ -5,8 +5,7 @@ from typing import Any
 
 from chatcore.contrib.imports.conversation import ChatMessage, Conversation, chain
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
-from chatcore.contrib.imports.json_items import Item
-from chatcore.contrib.imports.loose_json import to_text
+from chatcore.contrib.imports.json_items import Item, to_text
 from chatcore.contrib.imports.products.base import (
     Reader,
     Source,

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatcore.contrib.compat.chat_completions.overlaps import find_overlaps
+from chatcore.contrib.compat.chat_completions.matching import find_overlaps
 
 words = st.lists(st.sampled_from("ab"), max_size=12)
 

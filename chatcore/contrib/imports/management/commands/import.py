@@ -10,6 +10,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from chatcore.contrib.imports.chat_storing import count_projects
 from chatcore.contrib.imports.export_files import (
     Export,
     Member,
@@ -17,7 +18,6 @@ from chatcore.contrib.imports.export_files import (
     open_export,
     open_folder,
 )
-from chatcore.contrib.imports.project_storing import count_projects
 from chatcore.contrib.imports.runs import import_export
 from chatcore.transfer import importer, reader
 from chatcore.transfer.exporter import FORMAT

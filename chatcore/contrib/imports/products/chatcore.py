@@ -1,4 +1,4 @@
-"""Chatcore's own projects, of the archive of everything: with their files, rules and chats."""
+"""Chatcore's own sessions: single files, and those of the archive of everything."""
 
 import base64
 import binascii
@@ -6,11 +6,27 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from chatcore.contrib.imports.conversation import ChatFile, ForeignProject
+from chatcore.contrib.imports.conversation import ChatFile, Conversation, ForeignProject
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
-from chatcore.contrib.imports.loose_json import to_list, to_text
+from chatcore.contrib.imports.json_items import to_list, to_text
 from chatcore.contrib.imports.products.base import Reader, Source, has_keys
+from chatcore.transfer.exporter import FORMAT
 from chatcore.transfer.times import parse_time
+
+
+class ChatcoreReader(Reader):
+    """Sessions as `exporter.export_session` writes them, which come back whole."""
+
+    key = "chatcore"
+    name = "Chatcore"
+    is_own = True
+
+    def recognizes(self, sample: Sample, member: Member) -> bool:
+        return any(item.get("format") == FORMAT for item in sample.items)
+
+    def read(self, value: object, source: Source) -> Iterator[Conversation]:
+        """Yield nothing: the importer takes these sessions whole."""
+        return iter(())
 
 
 class ChatcoreProjectReader(Reader):
