@@ -18,8 +18,8 @@ from django.apps import apps as installed_apps
 from django.db import transaction
 from django.db.models import Field
 
-from models_registry.listed_prices import FIELDS as PRICE_FIELDS
-from models_registry.listed_prices import look_up_prices
+from models_registry.prices import FIELDS as PRICE_FIELDS
+from models_registry.prices import look_up_prices
 
 CATALOG_PATH = Path(__file__).with_name("catalog.json")
 

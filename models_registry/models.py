@@ -9,7 +9,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models, transaction
 from django.db.models import JSONField, Q, TextChoices, Value
 
-from models_registry import catalog, key_variables, keys
+from models_registry import catalog, keys
 from models_registry.prices import validate_price_tiers
 from models_registry.provider_options import ProviderOptions
 from models_registry.reasoning import Reasoning, find_reasoning
@@ -152,7 +152,7 @@ class Provider(models.Model):
 
     def has_key(self) -> bool:
         """Return whether a key is stored or its environment variable is set."""
-        return bool(self.encrypted_api_key or key_variables.read_variable(self.api_key_env))
+        return bool(self.encrypted_api_key or keys.read_variable(self.api_key_env))
 
     def list_learned(self) -> dict[str, dict[str, Any]]:
         """Return what refusals of this address have told, by model."""
@@ -187,7 +187,7 @@ class Provider(models.Model):
         """
         if self.encrypted_api_key:
             return keys.decrypt(self.encrypted_api_key)
-        return key_variables.read_variable(self.api_key_env)
+        return keys.read_variable(self.api_key_env)
 
 
 class AiModelQuerySet(models.QuerySet["AiModel"]):

@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 
-from models_registry import key_variables
+from models_registry import keys
 from models_registry.models import Provider
 from models_registry.provider_options import ProviderOptions, find_problems
 
@@ -63,7 +63,7 @@ class ProviderForm(forms.ModelForm):
     def clean_api_key_env(self) -> str:
         """Refuse a variable that may hold something else than a provider's key."""
         name: str = self.cleaned_data["api_key_env"]
-        if name and "api_key_env" in self.changed_data and not key_variables.is_allowed(name):
+        if name and "api_key_env" in self.changed_data and not keys.is_allowed(name):
             raise forms.ValidationError(
                 "A key can be read from the variables that the catalog names, and from those"
                 " that CHATCORE_PROVIDER_KEY_VARIABLES lists. Or enter the key itself."
@@ -109,7 +109,7 @@ class ProviderForm(forms.ModelForm):
     def _check_variable(self, form_data: dict[str, Any]) -> None:
         """Refuse to send the value of a variable to an address that it is not for."""
         name = form_data.get("api_key_env")
-        if name and not key_variables.may_go_to(
+        if name and not keys.may_go_to(
             name,
             protocol=form_data.get("protocol", ""),
             base_url=form_data.get("base_url", ""),

@@ -3,4 +3,4 @@
 Django's autodiscovery imports this package, and each module registers its pages on import.
 """
 
-from compaction.admin import calibration, policies, runs, session_state  # noqa: F401
+from compaction.admin import policies, runs, session_state  # noqa: F401

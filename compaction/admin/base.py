@@ -1,8 +1,17 @@
 """What the admin pages of compaction are made of."""
 
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+
 from django.http import HttpRequest
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
 from chatcore.admin.base import ChatcoreAdmin
+
+MAX_WORDS = 4_000  # comparing more would take seconds; both texts are shown then
+_PIECE = re.compile(r"\s+|\w+|[^\w\s]")
 
 
 class UnaddableAdmin(ChatcoreAdmin):
@@ -17,3 +26,47 @@ class UneditableAdmin(UnaddableAdmin):
 
     def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
+
+
+def render_preformatted(text: str) -> SafeString:
+    """Return a text as HTML that shows its line breaks and spaces."""
+    return format_html('<div class="run-text">{}</div>', text)
+
+
+def render_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> SafeString:
+    """Return a table; the cells may be HTML that was made safe."""
+    head_cells = format_html_join("", "<th>{}</th>", ((name,) for name in head))
+    body = format_html_join("", "<tr>{}</tr>", ((_render_cells(row),) for row in rows))
+    return format_html(
+        '<div class="run-scroll"><table class="run-table"><thead><tr>{}</tr></thead>'
+        "<tbody>{}</tbody></table></div>",
+        head_cells,
+        body,
+    )
+
+
+def _render_cells(row: Sequence[object]) -> SafeString:
+    return format_html_join("", "<td>{}</td>", ((cell,) for cell in row))
+
+
+def render_difference(before: str, after: str) -> SafeString:
+    """Return the new text, with what went and what came marked."""
+    parts = format_html_join("", "<{0}>{1}</{0}>", list_changes(before, after))
+    return format_html('<div class="run-text">{}</div>', parts)
+
+
+def list_changes(before: str, after: str) -> Iterator[tuple[str, str]]:
+    """Yield pieces of both texts in order: `span` stayed, `del` went, `ins` came."""
+    old, new = _PIECE.findall(before), _PIECE.findall(after)
+    if max(len(old), len(new)) > MAX_WORDS:
+        yield from ((tag, text) for tag, text in (("del", before), ("ins", after)) if text)
+        return
+    matcher = SequenceMatcher(a=old, b=new, autojunk=False)
+    for name, old_start, old_end, new_start, new_end in matcher.get_opcodes():
+        if name == "equal":
+            yield "span", "".join(new[new_start:new_end])
+            continue
+        if old_start < old_end:
+            yield "del", "".join(old[old_start:old_end])
+        if new_start < new_end:
+            yield "ins", "".join(new[new_start:new_end])

@@ -19,8 +19,7 @@ from chatcore.admin.base import ChatcoreAdmin
 from chatcore.sessions import verification
 from compaction import policies
 from compaction.admin import calls, timeline
-from compaction.admin.differences import render_difference
-from compaction.admin.rendering import render_preformatted, render_table
+from compaction.admin.base import render_difference, render_preformatted, render_table
 from compaction.core.state import render_state
 from compaction.models import OPEN_STATUSES, CompactionRun, ModelCall
 from compaction.runs import engine, queue, tasks

@@ -10,11 +10,27 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from compaction.admin.base import UnaddableAdmin, UneditableAdmin
-from compaction.admin.rendering import render_preformatted
+from compaction.admin.base import UnaddableAdmin, UneditableAdmin, render_preformatted
 from compaction.core.state import render_state
-from compaction.models import MAX_FRUITLESS_RUNS, SessionState, WorkingState
+from compaction.models import MAX_FRUITLESS_RUNS, ModelRatio, SessionState, WorkingState
 from compaction.summaries import state as summary_state
+
+
+@admin.register(ModelRatio)
+class ModelRatioAdmin(UnaddableAdmin):
+    """What was learned of a language model. Deleting a row forgets it."""
+
+    list_display = (
+        "model",
+        "ratio",
+        "samples",
+        "window",
+        "registered",
+        "prompt_speed",
+        "answer_speed",
+    )
+    search_fields = ("model",)
+    readonly_fields = ("model", "samples", "registered", "prompt_speed", "answer_speed")
 
 
 class StateFilter(admin.SimpleListFilter):

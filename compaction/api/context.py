@@ -1,16 +1,23 @@
 """How full the context window of a session is."""
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.base.rest import conditions
-from compaction.api.session_scope import SessionScopedView, load_owned_context
+from chatcore.base.rest.problems import Problem
+from chatcore.context.history import load_history
+from compaction.api.session_scope import SessionScopedView, get_owned_session_id, load_owned_context
+from compaction.runs import history
 from compaction.sessions import usage
+from compaction.sessions.facts import load_session_facts
+from compaction.sessions.session_context import NoSuchSession
+from compaction.sessions.transcripts import StaleTranscript
 
 
 class BreakdownSerializer(serializers.Serializer[Any]):
@@ -62,3 +69,100 @@ class ContextUsageView(SessionScopedView):
         context = load_owned_context(request, session_id)
         headers = conditions.build_etag_headers(context.facts.live.version)
         return Response(usage.describe_usage(context), headers=headers)
+
+
+class HistorySerializer(serializers.Serializer[Any]):
+    """What led to the context in force."""
+
+    context_version = serializers.IntegerField()
+    can_undo = serializers.BooleanField()
+    can_redo = serializers.BooleanField()
+    is_edited = serializers.BooleanField(help_text="A person worded the summary in force.")
+    previous_summary = serializers.CharField(
+        allow_null=True, help_text="The summary that an undo brings back; null for none."
+    )
+
+
+class HistoryView(SessionScopedView):
+    """What can be undone and redone."""
+
+    @extend_schema(
+        operation_id="read_context_history",
+        parameters=[conditions.ETAG],
+        responses=HistorySerializer,
+    )
+    def get(self, request: Request, session_id: UUID) -> Response:
+        """Return whether the last change of the context can be undone, or redone."""
+        return _describe_history(get_owned_session_id(request, session_id))
+
+
+class _MoveView(SessionScopedView):
+    def move(self, request: Request, session_id: UUID, change: Callable[..., None]) -> Response:
+        """Undo or redo one step, and return the history as it then is."""
+        get_owned_session_id(request, session_id)
+        base_version = conditions.check_if_match(request, _load_version(session_id))
+        try:
+            change(session_id, base_version=base_version)
+        except history.NothingToMove as error:
+            raise Problem(409, "nothing_to_move", str(error)) from None
+        except StaleTranscript:
+            version = _load_version(session_id)
+            raise conditions.build_context_changed_problem(version) from None
+        return _describe_history(session_id)
+
+
+_RESPONSES = {
+    200: HistorySerializer,
+    409: OpenApiResponse(description="There is no step in this direction."),
+} | conditions.CONTEXT_CHANGED_RESPONSES
+
+
+class UndoView(_MoveView):
+    """One step back."""
+
+    @extend_schema(
+        operation_id="undo_context_change",
+        request=None,
+        parameters=[conditions.IF_MATCH],
+        responses=_RESPONSES,
+    )
+    def post(self, request: Request, session_id: UUID) -> Response:
+        """Undo the last change of what the model sees: a summary, an edit of it, or a reset."""
+        return self.move(request, session_id, history.undo_step)
+
+
+class RedoView(_MoveView):
+    """One step forward."""
+
+    @extend_schema(
+        operation_id="redo_context_change",
+        request=None,
+        parameters=[conditions.IF_MATCH],
+        responses=_RESPONSES,
+    )
+    def post(self, request: Request, session_id: UUID) -> Response:
+        """Redo what was undone last."""
+        return self.move(request, session_id, history.redo_step)
+
+
+def _describe_history(session_id: UUID) -> Response:
+    context_history = load_history(session_id)
+    version = _load_version(session_id)
+    description = {
+        "context_version": version,
+        "can_undo": context_history.undo_version is not None,
+        "can_redo": context_history.redo_version is not None,
+        "is_edited": context_history.is_edited(context_history.current),
+        "previous_summary": context_history.get_summary(context_history.undo_version),
+    }
+    return Response(
+        HistorySerializer(description).data, headers=conditions.build_etag_headers(version)
+    )
+
+
+def _load_version(session_id: UUID) -> int:
+    """Return the current version of the session's context. Raises NoSuchSession."""
+    facts = load_session_facts(session_id)
+    if facts is None:
+        raise NoSuchSession(str(session_id))
+    return facts.live.version

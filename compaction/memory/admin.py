@@ -2,8 +2,7 @@
 
 from django.contrib import admin
 
-from compaction.admin.base import UneditableAdmin
-from compaction.admin.rendering import render_preformatted
+from compaction.admin.base import UneditableAdmin, render_preformatted
 from compaction.memory.models import LedgerLine, SummaryLeaf
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from compaction.core.outcome import Segment
 from compaction.core.policy import Policy
 from compaction.core.stages.base import SummaryTask
-from compaction.memory.ledger import history, recorder, reference, rule_store, rules, store
+from compaction.memory.ledger import history, recorder, reference, rules, store
 from compaction.memory.segments import store as segment_store
 from compaction.memory.segments.writer import SegmentWriter
 from compaction.memory.verification import LedgerVerifier
@@ -48,7 +48,7 @@ class Memory(SessionMemory):
 
     def copy_to_fork(self, session_id: UUID, *, target_id: UUID, last_seq: int) -> bool:
         segment_store.copy_segments(session_id, target_id=target_id)
-        if rule_store.are_left_out(session_id):
+        if rules.are_left_out(session_id):
             rules.set_left_out(target_id, True)
         return history.copy_lines(session_id, target_id=target_id, last_seq=last_seq)
 

@@ -21,7 +21,7 @@ from chatcore.models import Session
 from chatcore.web.own_chat import get_own_chat
 from compaction import policies
 from compaction.memory.core.ledger.lines import LINE_CHARS
-from compaction.memory.ledger import changes, rule_store, rules, store
+from compaction.memory.ledger import changes, rules, store
 from compaction.memory.models import LedgerLine, StandingRule
 from compaction.sessions.facts import list_session_ids
 
@@ -71,7 +71,7 @@ def _build_choice(request: HttpRequest, session: Session) -> list[SafeString]:
     is_stored = list_session_ids(request.user).filter(pk=session.pk).exists()
     if not is_stored or not policies.choose_policy(*session.policy_names)[1].ledger.ratio:
         return []
-    context = {"chat": session.pk, "are_left_out": rule_store.are_left_out(session.pk)}
+    context = {"chat": session.pk, "are_left_out": rules.are_left_out(session.pk)}
     return [render_to_string("memory/_left_out.html", context, request)]
 
 

@@ -4,7 +4,7 @@ from django.urls import include, path
 
 from chatcore.base.rest.routes import build_url_patterns
 from compaction.memory import pages
-from compaction.memory.api import ledger, missing, rules
+from compaction.memory.api import ledger, rules
 
 urlpatterns = [
     path("settings/rules/", pages.add_rule, name="rules"),
@@ -21,7 +21,7 @@ urlpatterns = [
         include(
             build_url_patterns(
                 {
-                    "sessions/<uuid:session_id>/context/missing": missing.MissingView,
+                    "sessions/<uuid:session_id>/context/missing": ledger.MissingView,
                     "sessions/<uuid:session_id>/ledger": ledger.LedgerView,
                     "sessions/<uuid:session_id>/ledger/<int:line_id>": ledger.LedgerLineView,
                     "sessions/<uuid:session_id>/rules": rules.SessionRulesView,

@@ -11,9 +11,9 @@ from compaction.core.policy import Policy
 from compaction.core.stages.base import SummaryFailed
 from compaction.memory.core.ledger.lines import LedgerLine
 from compaction.memory.core.segments.composition import shorten_by_rank
+from compaction.memory.core.verify.checks import verify_summary
 from compaction.memory.core.verify.completion import add_missing_lines
 from compaction.memory.core.verify.extract import write_extract
-from compaction.memory.core.verify.repair import verify_summary
 from compaction.memory.core.verify.report import build_record, build_report
 from compaction.memory.core.verify.sources import Role, Source, SourceIndex
 from compaction.memory.ledger.store import load_lines

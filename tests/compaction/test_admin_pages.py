@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from chatcore.contrib.audit.models import AuditEntry
 from chatcore.models import ContextRevision, Session
-from compaction.admin.policy_form import PolicyForm
+from compaction.admin.policies import PolicyForm
 from compaction.memory.models import LedgerLine
 from compaction.models import CompactionPolicy, CompactionRun, ModelCall, SessionState
 from compaction.runs import engine

@@ -1,5 +1,6 @@
 """The ledger: what was said and stays word for word. Read it, and change it by hand."""
 
+from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -24,7 +25,8 @@ from compaction.api.session_scope import (
     load_owned_context,
 )
 from compaction.memory.core.ledger.lines import LINE_CHARS
-from compaction.memory.ledger import changes, rule_store, store
+from compaction.memory.core.verify.completion import VERBATIM_HEADING
+from compaction.memory.ledger import changes, missing, rules, store
 from compaction.memory.models import LedgerLine
 from compaction.sessions.source_messages import find_message_seq, map_message_ids
 
@@ -237,7 +239,45 @@ def serialize_lines(session_id: UUID, lines: list[LedgerLine]) -> list[dict[str,
     """Return lines as REST shows them."""
     seqs = {line.seq for line in lines if line.seq is not None}
     message_ids = map_message_ids(session_id, seqs)
-    context = {"message_ids": message_ids, "rule_ids": rule_store.map_rule_ids(lines)}
+    context = {"message_ids": message_ids, "rule_ids": rules.map_rule_ids(lines)}
     serializer = LedgerLineSerializer(lines, many=True, context=context)
     rows: list[dict[str, object]] = list(serializer.data)
     return rows
+
+
+class MissingSerializer(serializers.Serializer[Any]):
+    """Rules, decisions and exact values of summarized messages that nothing sent says."""
+
+    context_version = serializers.IntegerField()
+    lines = LedgerLineSerializer(
+        many=True, help_text="The most binding ones, with the message that says each."
+    )
+    count = serializers.IntegerField(help_text="How many there are in all.")
+    is_complete = serializers.BooleanField(
+        help_text="False while older messages are still to be read: ask again."
+    )
+    heading = serializers.CharField(
+        help_text="To put a line in, add it to the end of the summary under this heading, "
+        "as `- text`; later summaries carry it on word for word."
+    )
+
+
+class MissingView(SessionScopedView):
+    """What the summary in force leaves out."""
+
+    serializer_class = MissingSerializer
+
+    @extend_schema(operation_id="read_missing_lines", responses=MissingSerializer)
+    def get(self, request: Request, session_id: UUID) -> Response:
+        """Return what was said in summarized messages and is not sent any more."""
+        context = load_owned_context(request, session_id)
+        missing_lines = missing.find_missing_lines(context)
+        return Response(
+            {
+                "context_version": context.facts.live.version,
+                "lines": serialize_lines(session_id, list(missing_lines.lines)),
+                "count": missing_lines.count,
+                "is_complete": missing_lines.is_complete,
+                "heading": VERBATIM_HEADING,
+            }
+        )

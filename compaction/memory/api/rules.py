@@ -24,7 +24,7 @@ from chatcore.base.rest.fields import (
 from chatcore.base.rest.problems import InvalidFieldError
 from compaction.api.session_scope import SessionScopedView, get_owned_session_id
 from compaction.memory.core.ledger.lines import LINE_CHARS
-from compaction.memory.ledger import rule_store, rules
+from compaction.memory.ledger import rules
 from compaction.memory.ledger.changes import NoSuchLine
 from compaction.memory.models import LedgerLine, StandingRule
 
@@ -188,7 +188,7 @@ class SessionRulesView(SessionScopedView):
     def get(self, request: Request, session_id: UUID) -> Response:
         """Return whether the session does without the rules."""
         session_id = get_owned_session_id(request, session_id)
-        return Response({"left_out": rule_store.are_left_out(session_id)})
+        return Response({"left_out": rules.are_left_out(session_id)})
 
     @extend_schema(operation_id="edit_session_rules")
     def patch(self, request: Request, session_id: UUID) -> Response:

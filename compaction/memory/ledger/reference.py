@@ -9,7 +9,7 @@ from compaction.core.policy import Policy
 from compaction.memory.core.ledger.lines import normalize_text
 from compaction.memory.core.ledger.rendering import render_ledger
 from compaction.memory.ledger import store
-from compaction.memory.ledger.rule_store import load_rules, to_core_lines
+from compaction.memory.ledger.rules import load_rules, to_core_lines
 from compaction.memory.models import LedgerLine
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.source_messages import list_shortened_seqs

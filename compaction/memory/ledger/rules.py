@@ -6,25 +6,62 @@ budget. A session gets them with its next request, so a change touches no sessio
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
+from django.db.models import Exists, QuerySet
 
 from chatcore.base.databases.person_lock import lock_person
 from chatcore.models import Session
 from compaction import policies
+from compaction.memory.core.ledger import lines as core_lines
 from compaction.memory.ledger import store
 from compaction.memory.ledger.changes import NoSuchLine
-from compaction.memory.ledger.rule_store import load_rules
 from compaction.memory.models import LedgerLine, SentRules, StandingRule
-from compaction.sessions.facts import list_session_ids
+from compaction.sessions.facts import list_session_ids, select_owner
 from compaction.sessions.session_context import load_session_context
 from compaction.sessions.source_messages import lock_session
 from compaction.summaries.state import publish_state
 
 MAX_RULES = 100  # of a user
+
+
+def load_rules(session_id: UUID) -> Sequence[StandingRule]:
+    """Return the rules that hold in a session, in the order in which they were made."""
+    rules = StandingRule.objects.filter(owner__in=select_owner(session_id))
+    return list(rules.exclude(Exists(_select_choice(session_id))).order_by("id"))
+
+
+def are_left_out(session_id: UUID) -> bool:
+    """Return True if the session does without the rules of its owner."""
+    return _select_choice(session_id).exists()
+
+
+def _select_choice(session_id: UUID) -> QuerySet[SentRules]:
+    return SentRules.objects.filter(session=session_id, left_out=True)
+
+
+def to_core_lines(rules: Sequence[StandingRule]) -> list[core_lines.LedgerLine]:
+    """Return the rules as lines that belong to no message and come before all others."""
+    return [
+        core_lines.LedgerLine(
+            kind=rule.kind,  # type: ignore[arg-type]  # the choices are the core's kinds
+            text=rule.text,
+            seq=0,
+            role="user",
+            key="",
+            pinned=True,
+        )
+        for rule in rules
+    ]
+
+
+def map_rule_ids(lines: Collection[LedgerLine]) -> dict[int, int]:
+    """Return the ids of the rules that were made of these lines, by the ids of the lines."""
+    rules = StandingRule.objects.filter(line__in=[line.pk for line in lines])
+    return {line_id: pk for line_id, pk in rules.values_list("line", "pk") if line_id}
 
 
 class TooManyRules(Exception):

@@ -7,9 +7,8 @@ import pytest
 from compaction.memory.core.ledger.contradictions import CurrentValues
 from compaction.memory.core.ledger.lines import LedgerLine
 from compaction.memory.core.ledger.merging import merge_lines
-from compaction.memory.core.ledger.ranking import rank_lines
 from compaction.memory.core.ledger.recognition import recognize_lines
-from compaction.memory.core.ledger.rendering import render_ledger
+from compaction.memory.core.ledger.rendering import rank_lines, render_ledger
 
 
 def build_ledger(texts: Iterable[str]) -> tuple[LedgerLine, ...]:

@@ -15,7 +15,7 @@ from compaction.memory.core.segments.composition import (
     compose_summary,
     join_oldest_segments,
 )
-from compaction.memory.core.segments.sentences import join_sentences, split_segment
+from compaction.memory.core.segments.ranking import join_sentences, split_segment
 from compaction.memory.core.segments.spans import Span, divide_lines, plan_segments
 
 UNLIMITED = 10**9

@@ -7,9 +7,9 @@ import pytest
 
 from compaction.memory.core.ledger.merging import merge_lines
 from compaction.memory.core.ledger.recognition import recognize_lines
+from compaction.memory.core.verify.checks import verify_summary
 from compaction.memory.core.verify.completion import VERBATIM_HEADING, add_missing_lines
 from compaction.memory.core.verify.extract import EXTRACT_HEADING, write_extract
-from compaction.memory.core.verify.repair import verify_summary
 from compaction.memory.core.verify.report import Verification
 from compaction.memory.core.verify.sources import Role, Source, SourceIndex
 from tests.support.summary_samples import KINDS, Sample, build_true, build_untrue

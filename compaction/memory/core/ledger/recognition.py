@@ -7,9 +7,14 @@ from compaction.memory.core.ledger.keys import build_sentence_key, build_value_k
 from compaction.memory.core.ledger.languages import LANGUAGES
 from compaction.memory.core.ledger.languages.base import index_cues
 from compaction.memory.core.ledger.lines import KINDS, LINE_CHARS, PRONOUN_KEY, Kind, LedgerLine
-from compaction.memory.core.ledger.names import find_names
 from compaction.memory.core.ledger.sentences import Sentence, split_sentences
-from compaction.memory.core.ledger.values import Value, find_quoted, find_values, find_weekdays
+from compaction.memory.core.ledger.values import (
+    Value,
+    find_names,
+    find_quoted,
+    find_values,
+    find_weekdays,
+)
 
 MESSAGE_LINES = 200  # the most lines of one message
 TOOL_CHARS = 1_500  # a longer tool result is a document, of which no values are taken

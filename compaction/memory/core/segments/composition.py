@@ -14,8 +14,13 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from compaction.core.outcome import Segment
-from compaction.memory.core.segments.ranking import Ranking, rank_sentences
-from compaction.memory.core.segments.sentences import SegmentSentence, join_sentences, split_segment
+from compaction.memory.core.segments.ranking import (
+    Ranking,
+    SegmentSentence,
+    join_sentences,
+    rank_sentences,
+    split_segment,
+)
 
 CountTokens = Callable[[str], int]
 
