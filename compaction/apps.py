@@ -1,7 +1,6 @@
 """Configure the app that keeps conversations inside the context window of their models."""
 
 from collections.abc import Callable
-from typing import Any
 
 from django.utils.module_loading import import_string
 
@@ -55,7 +54,7 @@ def build_receiver(path: str) -> Callable[..., None]:
     Most commands see no conversation and should start fast.
     """
 
-    def receive(signal: object, sender: object, **arguments: Any) -> None:
+    def receive(signal: object, sender: object, **arguments: object) -> None:
         import_string(path)(**arguments)
 
     return receive

@@ -51,7 +51,9 @@ class PolicyFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: object) -> Any:
         return [(name, name) for name in policies.list_policies()]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[CompactionRun]) -> Any:
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[CompactionRun]
+    ) -> QuerySet[CompactionRun]:
         return queryset.filter(policy=self.value()) if self.value() else queryset
 
 
@@ -64,7 +66,9 @@ class WrongFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: object) -> Any:
         return [(ANY_REASON, "failed or fell back"), *ModelCall.Refusal.choices]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[CompactionRun]) -> Any:
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[CompactionRun]
+    ) -> QuerySet[CompactionRun]:
         reason = self.value()
         if not reason:
             return queryset
@@ -385,7 +389,7 @@ class CompactionRunAdmin(ChatcoreAdmin):
     # The acts.
 
     @admin.action(description="Retry: request the same run again", permissions=["change"])
-    def retry(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> Any:
+    def retry(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> HttpResponse | None:
         """Request the runs again by hand, with the same policy, instructions and model."""
         return self._apply_to_each(
             request,
@@ -395,31 +399,37 @@ class CompactionRunAdmin(ChatcoreAdmin):
         )
 
     @admin.action(description="Cancel: stop the run", permissions=["change"])
-    def cancel(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> Any:
+    def cancel(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> HttpResponse | None:
         """End open runs; their contexts stay as they are."""
         return self._apply_to_each(request, runs, _cancel, "stopped")
 
     @admin.action(description="Send to the queue again", permissions=["change"])
-    def requeue(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> Any:
+    def requeue(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> HttpResponse | None:
         """Notify the queue of waiting runs once more."""
         return self._apply_to_each(request, runs, _requeue, "sent to the queue again")
 
     @admin.action(
         description="Rewind to here: undo what came after the run", permissions=["change"]
     )
-    def rewind_to_here(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> Any:
+    def rewind_to_here(
+        self, request: HttpRequest, runs: QuerySet[CompactionRun]
+    ) -> HttpResponse | None:
         """Show the model what it saw right after the run."""
         return self._apply_to_each(
             request, runs, engine.rewind_to_run, "what came after it was rewound"
         )
 
     @admin.action(description="Rewind to before the run", permissions=["change"])
-    def rewind_to_before(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> Any:
+    def rewind_to_before(
+        self, request: HttpRequest, runs: QuerySet[CompactionRun]
+    ) -> HttpResponse | None:
         """Show the model what it saw before the run."""
         return self._apply_to_each(request, runs, engine.rewind_run, "rewound")
 
     @admin.action(description="Compact these sessions now", permissions=["change"])
-    def compact_now(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> Any:
+    def compact_now(
+        self, request: HttpRequest, runs: QuerySet[CompactionRun]
+    ) -> HttpResponse | None:
         """Request a run for each session under its own policy; a worker executes it."""
         return self._apply_to_each(
             request,
@@ -429,7 +439,9 @@ class CompactionRunAdmin(ChatcoreAdmin):
         )
 
     @admin.action(description="Clear summary: send the full history again", permissions=["change"])
-    def clear_summary(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> Any:
+    def clear_summary(
+        self, request: HttpRequest, runs: QuerySet[CompactionRun]
+    ) -> HttpResponse | None:
         """Forget the summaries of the runs' sessions. Messages and revisions stay."""
         return self._apply_to_each(
             request, runs, engine.forget_summary, "its session sends the full history again"
@@ -438,7 +450,7 @@ class CompactionRunAdmin(ChatcoreAdmin):
     @admin.action(
         description="Verify: check all that is stored of the session", permissions=["view"]
     )
-    def verify(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> Any:
+    def verify(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> HttpResponse | None:
         """Check every invariant of the runs' sessions, and show what does not hold."""
         for run in runs:
             violations = verification.check_session(run.session_id)
@@ -454,7 +466,7 @@ class CompactionRunAdmin(ChatcoreAdmin):
         self,
         request: HttpRequest,
         runs: QuerySet[CompactionRun],
-        operation: Callable[[CompactionRun], Any],
+        operation: Callable[[CompactionRun], object],
         success_text: str,
     ) -> HttpResponse | None:
         """Apply the operation, say what became of each run, and go back to the page of one."""

@@ -46,7 +46,9 @@ class StateFilter(admin.SimpleListFilter):
             ("trimming", "failed: requests are trimmed"),
         ]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[SessionState]) -> Any:
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[SessionState]
+    ) -> QuerySet[SessionState]:
         reasons = {
             "stopped": Q(fruitless__gte=MAX_FRUITLESS_RUNS),
             "waiting": Q(not_before__gt=timezone.now()),

@@ -12,11 +12,14 @@ from rest_framework.response import Response
 from chatcore.base.rest import conditions
 from chatcore.base.rest.problems import Problem
 from chatcore.context.history import load_history
-from compaction.api.session_scope import SessionScopedView, get_owned_session_id, load_owned_context
+from compaction.api.session_scope import (
+    SessionScopedView,
+    get_owned_session_id,
+    load_context_version,
+    load_owned_context,
+)
 from compaction.runs import history
 from compaction.sessions import usage
-from compaction.sessions.facts import load_session_facts
-from compaction.sessions.session_context import NoSuchSession
 from compaction.sessions.transcripts import StaleTranscript
 
 
@@ -100,13 +103,13 @@ class _MoveView(SessionScopedView):
     def move(self, request: Request, session_id: UUID, change: Callable[..., None]) -> Response:
         """Undo or redo one step, and return the history as it then is."""
         get_owned_session_id(request, session_id)
-        base_version = conditions.check_if_match(request, _load_version(session_id))
+        base_version = conditions.check_if_match(request, load_context_version(session_id))
         try:
             change(session_id, base_version=base_version)
         except history.NothingToMove as error:
             raise Problem(409, "nothing_to_move", str(error)) from None
         except StaleTranscript:
-            version = _load_version(session_id)
+            version = load_context_version(session_id)
             raise conditions.build_context_changed_problem(version) from None
         return _describe_history(session_id)
 
@@ -147,7 +150,7 @@ class RedoView(_MoveView):
 
 def _describe_history(session_id: UUID) -> Response:
     context_history = load_history(session_id)
-    version = _load_version(session_id)
+    version = load_context_version(session_id)
     description = {
         "context_version": version,
         "can_undo": context_history.undo_version is not None,
@@ -158,11 +161,3 @@ def _describe_history(session_id: UUID) -> Response:
     return Response(
         HistorySerializer(description).data, headers=conditions.build_etag_headers(version)
     )
-
-
-def _load_version(session_id: UUID) -> int:
-    """Return the current version of the session's context. Raises NoSuchSession."""
-    facts = load_session_facts(session_id)
-    if facts is None:
-        raise NoSuchSession(str(session_id))
-    return facts.live.version

@@ -1,11 +1,9 @@
 """Compaction runs: request one, list them, read one, go back to before one."""
 
 from collections.abc import Callable
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
-from django.http import Http404
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
@@ -22,12 +20,16 @@ from chatcore.base.rest.fields import (
 )
 from chatcore.base.rest.problems import InvalidFieldError, Problem
 from compaction import policies
-from compaction.api.session_scope import SessionScopedView, get_owned_session_id
+from compaction.api.session_scope import (
+    SessionScopedView,
+    get_owned_session_id,
+    load_context_version,
+)
 from compaction.core.knobs import PolicyError
 from compaction.core.policy import STAGES
 from compaction.models import MAX_SEQ, OPEN_STATUSES, CompactionRun, ModelCall
 from compaction.runs import engine, history, queue
-from compaction.sessions.facts import list_session_ids, load_session_facts
+from compaction.sessions.facts import list_session_ids
 from compaction.sessions.transcripts import StaleTranscript
 from compaction.summaries.model_calls import ModelNotUsable, find_summary_model
 
@@ -269,14 +271,14 @@ class RewindView(SessionScopedView):
     def post(self, request: Request, run_id: UUID) -> Response:
         """Go back to what the model saw before this run."""
         run = get_owned_run(request, run_id)
-        base_version = conditions.check_if_match(request, _load_version(run.session_id))
+        base_version = conditions.check_if_match(request, load_context_version(run.session_id))
         try:
             run = engine.rewind_run(run, base_version=base_version)
         except engine.NotRewindable as error:
             raise Problem(409, "not_rewindable", str(error)) from None
         except StaleTranscript:
             # Another change was installed after the version was compared.
-            version = _load_version(run.session_id)
+            version = load_context_version(run.session_id)
             raise conditions.build_context_changed_problem(version) from None
         return Response(self.get_serializer(run).data)
 
@@ -310,7 +312,7 @@ def _choose_base(session_id: UUID) -> dict[str, object]:
 
 
 def _call_engine(
-    operation: Callable[..., CompactionRun], *args: Any, **options: Any
+    operation: Callable[..., CompactionRun], *args: object, **options: object
 ) -> CompactionRun:
     """Return the run of an operation of the engine. Raises the problem for its errors."""
     try:
@@ -330,14 +332,6 @@ def _list_owned_runs(request: Request) -> QuerySet[CompactionRun]:
 def get_owned_run(request: Request, run_id: UUID) -> CompactionRun:
     """Return a run of one of the user's sessions. Raises Http404."""
     return get_object_or_404(_list_owned_runs(request), pk=run_id)
-
-
-def _load_version(session_id: UUID) -> int:
-    """Return the current version of the session's context. Raises Http404."""
-    facts = load_session_facts(session_id)
-    if facts is None:
-        raise Http404
-    return facts.live.version
 
 
 class CallSerializer(serializers.ModelSerializer[ModelCall]):

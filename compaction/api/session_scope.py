@@ -8,7 +8,7 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from compaction.sessions.facts import list_session_ids
+from compaction.sessions.facts import list_session_ids, load_session_facts
 from compaction.sessions.session_context import NoSuchSession, SessionContext, load_session_context
 
 
@@ -34,3 +34,11 @@ def load_owned_context(request: Request, session_id: UUID) -> SessionContext:
     if context is None:
         raise NoSuchSession(str(session_id))
     return context
+
+
+def load_context_version(session_id: UUID) -> int:
+    """Return the current version of the session's context. Raises NoSuchSession."""
+    facts = load_session_facts(session_id)
+    if facts is None:
+        raise NoSuchSession(str(session_id))
+    return facts.live.version

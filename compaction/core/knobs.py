@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, TypeGuard, get_args
 
 Phase = Literal["after_response", "before_request", "on_model_change", "on_overflow", "manual"]
 Basis = Literal["window", "input"]
@@ -36,14 +36,14 @@ class Rule:
     """One rule. Its expectation completes the sentence "must be ..." and fills the reference."""
 
     expectation: str
-    accepts: Callable[[Any], bool]
+    accepts: Callable[[object], bool]
 
     def find_complaint(self, value: object) -> str | None:
         """Return what is wrong with a value, as a clause without its subject, or None."""
         return None if self.accepts(value) else f"must be {self.expectation}, not {value!r}"
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Return whether a value is a finite int or float; True and False do not count as numbers.
 
     Nor does a whole number that is too large to count with.
@@ -56,11 +56,11 @@ def is_number(value: object) -> bool:
         return False
 
 
-def _is_ratio(value: Any) -> bool:
+def _is_ratio(value: object) -> bool:
     return is_number(value) and 0 <= value <= 1
 
 
-def _is_positive(value: Any) -> bool:
+def _is_positive(value: object) -> bool:
     return is_number(value) and value > 0
 
 

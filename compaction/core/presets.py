@@ -4,8 +4,6 @@
 explains every knob.
 """
 
-from typing import Any
-
 from compaction.core import knobs
 from compaction.core.estimate import CHARS_PER_TOKEN
 from compaction.core.policy import Policy
@@ -145,7 +143,7 @@ ONECLAW = Policy(
 )
 """The default policy (FEAT-011)."""
 
-_NEUROLINK: dict[str, Any] = {
+_NEUROLINK: dict[str, object] = {
     "window": {
         "unknown": 128_000,
         "by_family": {
@@ -203,7 +201,7 @@ _NEUROLINK: dict[str, Any] = {
     "fallback": {"kind": "slide_window"},
 }
 
-_LOTA: dict[str, Any] = {
+_LOTA: dict[str, object] = {
     "window": {"unknown": 200_000},
     "budget": {"output_reserve": 32_000, "safety_margin": 8_000},
     "trigger": {
@@ -237,7 +235,7 @@ _LOTA: dict[str, Any] = {
     "flow": {"while_compacting": "wait", "attempts": 2},
 }
 
-_WOLFFISH: dict[str, Any] = {
+_WOLFFISH: dict[str, object] = {
     "window": {"unknown": 8_000},
     "budget": {"basis": "input", "output_reserve": "model", "floor_ratio": 0.5},
     "trigger": {"threshold": 0.75, "phases": ["before_request", "on_overflow", "manual"]},
@@ -278,7 +276,7 @@ _WOLFFISH: dict[str, Any] = {
     "flow": {"log_requests": True, "runtime_hint": True},
 }
 
-_BASEAGENT: dict[str, Any] = {
+_BASEAGENT: dict[str, object] = {
     "window": {"unknown": 200_000},
     "budget": {"basis": "input", "output_reserve": 32_000},
     "trigger": {"threshold": 0.85, "phases": ["before_request", "manual"]},
@@ -315,7 +313,7 @@ _BASEAGENT: dict[str, Any] = {
     "flow": {"log_requests": True},
 }
 
-_CHATCORE: dict[str, Any] = {
+_CHATCORE: dict[str, object] = {
     "files": {"sharing": "even"},
     "ledger": {"ratio": 0.15},
     "recall": {"tokens": 600},
@@ -330,7 +328,7 @@ _CHATCORE: dict[str, Any] = {
 }
 
 
-def _build_preset(*overrides: dict[str, Any]) -> Policy:
+def _build_preset(*overrides: dict[str, object]) -> Policy:
     policy = ONECLAW
     for override in overrides:
         policy = Policy.parse(override, policy)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any
 
 from compaction.core.knobs import KnobGroup, get_help, get_rule, list_knobs
 from compaction.core.policy import STAGES, Policy
@@ -111,7 +110,7 @@ def _render_presets() -> str:
     return "\n".join([*lines, ""])
 
 
-def _list_changes(policy: Policy) -> Iterator[tuple[str, Any]]:
+def _list_changes(policy: Policy) -> Iterator[tuple[str, object]]:
     """Yield the name and the value of every knob that differs from oneclaw."""
     defaults = ONECLAW.to_dict()
     for group_name, group in policy.to_dict().items():

@@ -1,7 +1,5 @@
 """The app of memory: the ledger, checks of summaries, and summaries made of frozen spans."""
 
-from typing import Any
-
 from django.utils.module_loading import import_string
 
 from chatcore.extension import ExtensionConfig
@@ -22,6 +20,6 @@ class Memory(ExtensionConfig):
         pre_request.connect(refresh_rules, dispatch_uid="memory.refresh_rules")
 
 
-def refresh_rules(signal: object, sender: object, **arguments: Any) -> None:
+def refresh_rules(signal: object, sender: object, **arguments: object) -> None:
     """Put the owner's rules beside the summary; loaded when it is first needed."""
     import_string("compaction.memory.ledger.rules.refresh_session")(**arguments)

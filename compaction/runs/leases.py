@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from django.db import close_old_connections, connection, transaction
@@ -136,7 +135,7 @@ def _list_executing_kinds(*, without: UUID | None = None) -> list[tuple[object, 
 
 
 def _pass_over_full(
-    runs: QuerySet[CompactionRun], executing: list[tuple[Any, str, str]]
+    runs: QuerySet[CompactionRun], executing: list[tuple[object, str, str]]
 ) -> QuerySet[CompactionRun]:
     """Leave out runs whose policy (`flow.workers`) or provider (`compaction_places`) is full."""
     for policy, count in Counter(policy for _, policy, _ in executing).items():

@@ -28,7 +28,6 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -337,7 +336,7 @@ def reset_failures(session_id: UUID) -> None:
     )
 
 
-def close_run(run: CompactionRun, status: str, **fields: Any) -> None:
+def close_run(run: CompactionRun, status: str, **fields: object) -> None:
     """Write the end of a run that is still claimed. Raises RunLeaseLost."""
     fields |= {
         "status": status,

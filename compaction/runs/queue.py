@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from math import ceil
-from typing import Any, TypedDict
+from typing import TypedDict
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -109,7 +109,7 @@ class RunOptions(TypedDict, total=False):
     """
 
     policy: str | None
-    overrides: Mapping[str, Any] | None
+    overrides: Mapping[str, object] | None
     instructions: str
     up_to_seq: int | None
     from_version: int | None

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Collection
-from typing import Any, cast
+from typing import cast
 from uuid import UUID
 
 from django.db import transaction
@@ -30,7 +30,7 @@ Trigger = CompactionRun.Trigger
 FORGOTTEN_STATE = {"forgotten": True}
 
 
-def measure_and_request_run(*, session_id: UUID, **_: Any) -> None:
+def measure_and_request_run(*, session_id: UUID, **_: object) -> None:
     """Measure the session once, announce its usage, and request at most one run.
 
     Never raises: the response of the sender is already stored and sent.

@@ -17,7 +17,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing import get_context
-from typing import Any, Generic, ParamSpec, TypeVar
+from multiprocessing.context import ForkContext
+from multiprocessing.process import BaseProcess
+from types import ModuleType
+from typing import Generic, ParamSpec, TypeVar
 from uuid import UUID
 
 import psutil
@@ -77,7 +80,7 @@ class ClusterKeeper:
         self._waiting_run: UUID | None = None  # the one whose turn it was when last looked at
         self._waiting_since = 0.0
 
-    def request_stop(self, *_: Any) -> None:
+    def request_stop(self, *_: object) -> None:
         """Ask `run` to return. This runs inside signal handlers, so it only sets a flag."""
         self._stop_requested = True
 
@@ -117,7 +120,7 @@ class ClusterKeeper:
         psutil.wait_procs(members, timeout=KILL_SECONDS)
         requeue_abandoned_runs(cluster)
 
-    def _watch(self, cluster: Any) -> str | None:
+    def _watch(self, cluster: BaseProcess) -> str | None:
         """Wait until the cluster fails, and return how; None when asked to stop."""
         self._waiting_run = None
         stuck_since: dict[int, float] = {}
@@ -220,7 +223,7 @@ def is_stuck(process: psutil.Process) -> bool:
     return False
 
 
-def requeue_abandoned_runs(cluster: Any) -> None:
+def requeue_abandoned_runs(cluster: BaseProcess) -> None:
     """Send the runs of this machine's dead workers again, without waiting for their leases.
 
     Those that ended with their whole cluster are innocent: no death is counted.
@@ -231,7 +234,7 @@ def requeue_abandoned_runs(cluster: Any) -> None:
         attempt(requeue_run, run_id, is_innocent=not has_sentinel(cluster))
 
 
-def has_sentinel(cluster: Any) -> bool:
+def has_sentinel(cluster: BaseProcess) -> bool:
     """Return True while the process between the cluster and its workers lives.
 
     Its death takes the workers with it before the cluster has noticed, on a busy machine long
@@ -296,9 +299,9 @@ class JobProcess:
     that hangs. The row of a job says how far it is, so the process may die at any moment.
     """
 
-    def __init__(self, context: Any) -> None:
+    def __init__(self, context: ForkContext) -> None:
         self._context = context
-        self._process: Any = None
+        self._process: BaseProcess | None = None
 
     def start_if_due(self) -> None:
         """Start the process if a job waits and none is running."""
@@ -319,7 +322,7 @@ class JobProcess:
             self._process = None
 
 
-def load_modules() -> list[Any]:
+def load_modules() -> list[ModuleType]:
     """Return the modules of installed apps that have jobs."""
     return [import_module(path) for each in get_extensions() for path in each.worker_jobs]
 

@@ -69,7 +69,7 @@ def build_calibration(row: Mapping[str, Any] | None, registered_window: int | No
     )
 
 
-def _read_time(value: Any) -> datetime | None:
+def _read_time(value: datetime | str | None) -> datetime | None:
     """Return a time as the database gives it; SQLite gives a text, in UTC."""
     moment = parse_datetime(value) if isinstance(value, str) else value
     return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment

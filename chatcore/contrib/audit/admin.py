@@ -35,7 +35,9 @@ class KindFilter(admin.SimpleListFilter):
     def lookups(self, request: HttpRequest, model_admin: object) -> Any:
         return list(KINDS.items())
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> Any:
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[AuditEntry]
+    ) -> QuerySet[AuditEntry]:
         kind = self.value()
         return queryset.filter(act__startswith=kind) if kind in KINDS else queryset
 

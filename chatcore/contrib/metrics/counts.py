@@ -95,7 +95,7 @@ class PrometheusCounts(Counts):
         exposition.serve_counts(host, port)
 
 
-def _watch_connection(*, connection: BaseDatabaseWrapper, **_: Any) -> None:
+def _watch_connection(*, connection: BaseDatabaseWrapper, **_: object) -> None:
     # The object stays when its connection is closed and opened again.
     if _measure not in connection.execute_wrappers:
         connection.execute_wrappers.append(_measure)

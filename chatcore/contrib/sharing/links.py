@@ -89,7 +89,7 @@ def revoke_shares(owner: Any, **which: Any) -> int:
     return len(rows)
 
 
-def forget_titles(session: Session, **_: Any) -> None:
+def forget_titles(session: Session, **_: object) -> None:
     """Forget former titles of a session, which may quote a message that is being deleted."""
     Share.objects.filter(session=session).exclude(title=F("session__title")).update(title="")
 

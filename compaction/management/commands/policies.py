@@ -4,7 +4,6 @@ import json
 import shutil
 from argparse import ArgumentParser, ArgumentTypeError
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError
@@ -58,7 +57,7 @@ class Command(BaseCommand):
         )
 
     def handle(
-        self, *args: Any, window: int, as_json: bool, reference: bool, **options: Any
+        self, *args: object, window: int, as_json: bool, reference: bool, **options: object
     ) -> None:
         """Print a table on a terminal, lines of text into a pipe, or what the options ask for."""
         if reference:

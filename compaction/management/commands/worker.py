@@ -2,7 +2,6 @@
 
 import signal
 import sys
-from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -43,7 +42,9 @@ class Command(BaseCommand):
             ),
         )
 
-    def handle(self, *, workers: int, patience: float, metrics: str = "", **options: Any) -> None:
+    def handle(
+        self, *, workers: int, patience: float, metrics: str = "", **options: object
+    ) -> None:
         """Run the worker, and exit with 1 when no cluster of it works."""
         if workers < 1:
             raise CommandError(f"--workers is {workers}; it must be at least 1.", returncode=2)

@@ -2,7 +2,6 @@
 
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -23,7 +22,7 @@ class Command(BaseCommand):
             help="Leave out the keys; without them the stored API keys cannot be opened.",
         )
 
-    def handle(self, *, file: Path, without_keys: bool, **options: Any) -> None:
+    def handle(self, *, file: Path, without_keys: bool, **options: object) -> None:
         """Print what the backup holds."""
         try:
             manifest = creation.create_backup(file.absolute(), has_keys=not without_keys)

@@ -2,7 +2,6 @@
 
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -23,7 +22,7 @@ class Command(BaseCommand):
             help="Replace a database that has users or sessions already.",
         )
 
-    def handle(self, *, file: Path, force: bool, **options: Any) -> None:
+    def handle(self, *, file: Path, force: bool, **options: object) -> None:
         """Print what was restored, and what to check it with."""
         try:
             manifest = restoration.restore_backup(file, is_forced=force)

@@ -2,7 +2,6 @@
 
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -22,7 +21,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path, metavar="FILE", help="The backup.")
 
-    def handle(self, *, file: Path, **options: Any) -> None:
+    def handle(self, *, file: Path, **options: object) -> None:
         """Print one line for each kind of content."""
         try:
             found = check_archive(file)

@@ -38,7 +38,7 @@ class Command(BaseCommand):
             "--user", help="Whose sessions they become; needed when there is more than one user."
         )
 
-    def handle(self, *args: Any, file: list[str], user: str | None, **options: Any) -> None:
+    def handle(self, *args: object, file: list[str], user: str | None, **options: object) -> None:
         """Print the new session's id, or what became of the chats."""
         owner = _find_owner(user)
         try:

@@ -1,7 +1,5 @@
 """`chatcore invite`: print a link that lets somebody make an account."""
 
-from typing import Any
-
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -24,7 +22,9 @@ class Command(BaseCommand):
             "--group", action="append", default=[], help="A group that the account joins."
         )
 
-    def handle(self, *args: Any, note: str, days: int, group: list[str], **options: Any) -> None:
+    def handle(
+        self, *args: object, note: str, days: int, group: list[str], **options: object
+    ) -> None:
         """Print the link and nothing else, so that a script can read it."""
         if settings.SIGN_UP == "closed":
             raise CommandError(
