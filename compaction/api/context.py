@@ -19,7 +19,7 @@ from compaction.api.session_scope import (
     load_owned_context,
 )
 from compaction.runs import history
-from compaction.sessions import usage
+from compaction.sessions import request_size
 from compaction.sessions.transcripts import StaleTranscript
 
 
@@ -71,7 +71,7 @@ class ContextUsageView(SessionScopedView):
         """Return the tokens of the next request and of the window; null if it is unknown."""
         context = load_owned_context(request, session_id)
         headers = conditions.build_etag_headers(context.facts.live.version)
-        return Response(usage.describe_usage(context), headers=headers)
+        return Response(request_size.describe_usage(context), headers=headers)
 
 
 class HistorySerializer(serializers.Serializer[Any]):

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from compaction.core.budget import Budget, plan
-from compaction.core.counting import build_counter
+from compaction.core.estimate import build_counter
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
 from compaction.core.transcript import TranscriptCall, TranscriptEntry

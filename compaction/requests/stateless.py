@@ -12,7 +12,7 @@ from compaction.core.presets import ONECLAW
 from compaction.core.transcript import TranscriptEntry
 from compaction.core.trimming import drop_oldest_to_fit, shorten_results_to_fit
 from compaction.models import SessionState
-from compaction.requests.fallbacks import keep_entries
+from compaction.requests.guard import keep_entries
 from compaction.requests.measured_request import (
     MeasuredRequest,
     TrimLimits,

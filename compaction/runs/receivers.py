@@ -17,8 +17,8 @@ from compaction.runs import engine
 from compaction.sessions import calibration, request_size, session_context
 from compaction.sessions.decision_log import Action, log_decision
 from compaction.sessions.memory_app import get_memory
+from compaction.sessions.request_size import describe_usage
 from compaction.sessions.session_context import SessionContext
-from compaction.sessions.usage import describe_usage
 from compaction.summaries import state
 from compaction.summaries import state as summary_state
 

@@ -10,8 +10,7 @@ from chatcore.models import Session
 from chatcore.providers.base import Request
 from chatcore.turns.prepared_calls import build_next_request
 from compaction.core import attachments
-from compaction.core.counting import build_counter
-from compaction.core.estimate import LastUsage, estimate_transcript
+from compaction.core.estimate import LastUsage, build_counter, estimate_transcript
 from compaction.core.transcript import Transcript
 from compaction.sessions.facts import ModelFacts, SessionFacts, count_tool_rounds
 from compaction.sessions.session_context import SessionContext

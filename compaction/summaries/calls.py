@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from compaction import policies
-from compaction.core.counting import estimate_by_features
+from compaction.core.estimate import estimate_by_features
 from compaction.core.stages.base import SummaryFailed
 from compaction.core.transcript import TranscriptEntry
 from compaction.models import CompactionRun

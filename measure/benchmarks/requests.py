@@ -9,7 +9,7 @@ from django.conf import settings
 from chatcore.context.builder import build_request
 from chatcore.models import Session
 from chatcore.signals import response_completed
-from compaction.sessions import request_size, session_context, usage
+from compaction.sessions import request_size, session_context
 from measure.benchmarks.timing import FLAT, Row, measure_medians
 
 TIMES = 60
@@ -39,7 +39,7 @@ def _make_check(session: Session) -> Callable[[], object]:
     def check() -> object:
         now = session_context.load_session_context(session.pk)
         assert now is not None
-        return usage.describe_usage(now)
+        return request_size.describe_usage(now)
 
     return check
 

@@ -7,7 +7,7 @@ import pytest
 from chatcore.models import Message, Session
 from compaction.models import CompactionPolicy, CompactionRun
 from compaction.runs import engine
-from compaction.sessions.usage import load_usage
+from compaction.sessions.request_size import load_usage
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
     fill_session,

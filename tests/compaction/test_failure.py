@@ -12,7 +12,7 @@ from chatcore.models import Session
 from chatcore.turns.messages import pin_message
 from compaction.models import CompactionPolicy, CompactionRun, SessionState
 from compaction.runs import engine
-from compaction.sessions.usage import load_usage
+from compaction.sessions.request_size import load_usage
 from tests.support.compaction_sessions import (
     LARGE_USAGE,
     SUMMARY,

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 
 from chatcore.models import Session
 from compaction.models import ModelRatio
-from compaction.sessions.usage import load_usage
+from compaction.sessions.request_size import load_usage
 from models_registry.models import AiModel, Provider
 from tests.conftest import Live
 from tests.support.compaction_sessions import (

@@ -14,7 +14,7 @@ from compaction.models import CompactionPolicy
 from compaction.policies import checks
 from compaction.runs import engine
 from compaction.sessions import session_context
-from compaction.sessions.usage import load_usage
+from compaction.sessions.request_size import load_usage
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import fill_session
 

@@ -9,7 +9,7 @@ from chatcore.context import revisions
 from chatcore.models import Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from compaction.sessions.usage import load_usage
+from compaction.sessions.request_size import load_usage
 from tests.support.compaction_sessions import (
     LARGE_USAGE,
     SUMMARY,

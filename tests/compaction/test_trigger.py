@@ -11,7 +11,7 @@ from chatcore.models import Message, Session
 from chatcore.signals import response_completed
 from compaction.models import CompactionPolicy, CompactionRun, SessionState
 from compaction.runs import engine, receivers
-from compaction.sessions.usage import load_usage
+from compaction.sessions.request_size import load_usage
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
     LARGE_USAGE,

@@ -2,8 +2,7 @@
 
 import pytest
 
-from compaction.core.counting import estimate_by_features
-from compaction.core.estimate import Measurement, estimate_text, measure
+from compaction.core.estimate import Measurement, estimate_by_features, estimate_text, measure
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry

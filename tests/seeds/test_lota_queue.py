@@ -11,7 +11,7 @@ from django.db import connection
 from chatcore.models import Session
 from compaction.models import CompactionRun, WorkingState
 from compaction.runs import engine
-from compaction.sessions.usage import load_usage
+from compaction.sessions.request_size import load_usage
 from tests.support.compaction_sessions import (
     fill_session,
     list_chat_calls,

@@ -12,7 +12,7 @@ from compaction.core import presets
 from compaction.core.presets import ONECLAW
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from compaction.sessions.usage import load_usage
+from compaction.sessions.request_size import load_usage
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
     LARGE_USAGE,

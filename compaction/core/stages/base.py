@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from compaction.core.budget import Budget
-from compaction.core.counting import TokenCounter, build_counter
-from compaction.core.estimate import Measurement, estimate_transcript
+from compaction.core.estimate import Measurement, TokenCounter, build_counter, estimate_transcript
 from compaction.core.outcome import Segment
 from compaction.core.policy import Policy
 from compaction.core.protection import PassLimits, Protection

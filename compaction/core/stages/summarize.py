@@ -3,8 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from compaction.core.counting import TokenCounter, build_counter
-from compaction.core.estimate import estimate_summary, estimate_transcript
+from compaction.core.estimate import (
+    TokenCounter,
+    build_counter,
+    estimate_summary,
+    estimate_transcript,
+)
 from compaction.core.policy import Policy
 from compaction.core.protection import MIN_WORTHWHILE_TOKENS, SplitPoint, find_splits
 from compaction.core.stages.base import (
