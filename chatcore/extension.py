@@ -33,6 +33,8 @@ Place = Literal[
     "context_panel",
     "summary_card",
     "timeline",
+    "first_model",
+    "first_model_ways",
 ]
 Rows = TypeVar("Rows", bound="QuerySet[Any, Any]")
 
@@ -83,6 +85,7 @@ OPTIONAL_APPS = (
             "SOCIALACCOUNT_ADAPTER": "chatcore.contrib.invitations.adapters.SignOnAdapter",
         },
     ),
+    OptionalApp("local_model"),
     OptionalApp("mcp_server"),
     OptionalApp("metrics"),
     OptionalApp("sharing", tables=("chatcore_share",)),
@@ -132,6 +135,8 @@ class Extension:
     arrivals: str = ""
     # Dotted paths of modules with `has_due_jobs()` and `run_due_jobs()`: the worker asks them.
     worker_jobs: tuple[str, ...] = ()
+    # The dotted path of what it has to do with `serve` (chatcore.serving.programs.Companion).
+    companion: str = ""
     # The dotted path of the class that counts what happens (chatcore.base.metrics.Counts).
     counts: str = ""
     # Paths that are answered before Django, and the dotted paths of what answers.

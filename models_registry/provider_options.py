@@ -50,6 +50,7 @@ class ProviderOptions(TypedDict, total=False):
     control_tokens: bool
     tells_reading: bool
     # Summaries and titles.
+    titles: bool
     summary_body: JsonObject
     summary_effort: str
     summary_headings: Literal["full", "bare"]

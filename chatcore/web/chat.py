@@ -11,8 +11,8 @@ from django_htmx.http import HttpResponseClientRefresh
 
 from chatcore.accounts.rights import has_usable_models, select_models
 from chatcore.base.truncation import clean_text
+from chatcore.extension import Place, build_page_parts
 from chatcore.models import Message, Session, Turn
-from chatcore.serving.local_model.state import load_local_model_state as local_model_state
 from chatcore.web import message_pages, timeline
 from chatcore.web.chat_list import load_chat_list, load_sidebar
 from chatcore.web.context_state import describe_context
@@ -44,7 +44,7 @@ def show_new_chat(request: HttpRequest) -> HttpResponse:
         "chosen_model": default_model,
         "of_project": describe_project(choose_project(request), default_model),
         "writes_titles": writes_titles(),
-        "local": local_model_state(),
+        **_build_first_model_parts(request),
     }
     return render(request, "chatcore/chat.html", context)
 
@@ -58,8 +58,14 @@ def show_onboarding(request: HttpRequest) -> HttpResponse:
     return render(
         request,
         "chatcore/_onboarding.html",
-        {"local": local_model_state(), "are_models_barred": has_usable_models},
+        {**_build_first_model_parts(request), "are_models_barred": has_usable_models},
     )
+
+
+def _build_first_model_parts(request: HttpRequest) -> dict[str, object]:
+    """Return what apps show while there is no language model."""
+    places: tuple[Place, ...] = ("first_model", "first_model_ways")
+    return {place: build_page_parts(place, request) for place in places}
 
 
 @login_required

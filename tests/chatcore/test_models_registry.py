@@ -15,8 +15,8 @@ from django.db import IntegrityError, transaction
 from django.test import Client
 from django.urls import reverse
 
+from chatcore.contrib.local_model import register
 from chatcore.providers.dialects import Dialect
-from chatcore.serving.local_model import register
 from models_registry.models import AiModel, Provider
 from models_registry.provider_options import DialectOptions, ProviderOptions
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from chatcore.serving.local_model.server import find_free_port
+from chatcore.contrib.local_model.server import find_free_port
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]

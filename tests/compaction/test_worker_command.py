@@ -20,8 +20,8 @@ from django_q.tasks import async_task
 from django_q.worker import worker
 from pytest_django import DjangoDbBlocker
 
+from chatcore.contrib.local_model.register import TIMEOUT_SECONDS
 from chatcore.models import Session
-from chatcore.serving.local_model.register import TIMEOUT_SECONDS
 from compaction.models import CompactionRun
 from compaction.runs import engine, tasks
 from compaction.runs import worker as cluster

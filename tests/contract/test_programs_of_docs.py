@@ -15,8 +15,8 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 
+from chatcore.contrib.local_model.server import find_free_port
 from chatcore.models import McpServer, Message, Session
-from chatcore.serving.local_model.server import find_free_port
 from chatcore.tools.mcp.refresh import refresh_server
 from models_registry.models import AiModel
 from tests.conftest import Live

@@ -37,6 +37,7 @@ WORDS = {
     "backups": r"verify_backup",
     "compat": r"storedresponse|(?<!api)/v1/(?!\w+/\{)|CHATCORE_COMPATIBLE",
     "budgets": r"(?<!token )(?<!context )(?<!context_)\bbudget",
+    "local_model": r"small model|local.model|embedded (language )?model",
     "mcp_server": r"(?<![\w…])/mcp(?!\w)",
     "metrics": r"prometheus|/metrics\b",
     "memory": r"ledger|lifted from|summary lea(f|ves)|not in the summary|context/missing",

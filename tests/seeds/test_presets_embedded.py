@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from chatcore.serving.local_model.server import find_free_port
+from chatcore.contrib.local_model.server import find_free_port
 from compaction.core.presets import PRESETS
 from tests.support.served_product import ROOT, STORY, ServedProduct, serve, wait_for
 from tests.support.served_sessions import read_json, wait_for_newest_run

@@ -11,8 +11,8 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 from knox.models import AuthToken
 
+from chatcore.contrib.local_model.weights import WEIGHTS_BY_SIZE
 from chatcore.models import Session
-from chatcore.serving.local_model.weights import WEIGHTS_BY_SIZE
 from models_registry.models import AiModel
 from tests.support.rendered_pages import get_html, others, signed_in
 from tests.support.scripted_model import ScriptedModel

@@ -12,8 +12,8 @@ from knox.models import AuthToken
 from playwright.sync_api import Page, expect
 
 from chatcore.contrib.budgets.models import Budget
+from chatcore.contrib.local_model.weights import WEIGHTS_BY_SIZE
 from chatcore.models import Session
-from chatcore.serving.local_model.weights import WEIGHTS_BY_SIZE
 from models_registry.models import AiModel, Provider
 from tests.support.browsing import send_message
 from tests.support.scripted_model import ScriptedModel

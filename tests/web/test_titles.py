@@ -89,7 +89,7 @@ def test_the_call_is_small_and_counted_under_its_own_purpose(
         lambda talk: Session.objects.filter(pk=talk.pk).update(title="My own"),
         lambda talk: Budget.objects.create(user=talk.owner, amount=0),
         lambda talk: AiModel.objects.update(is_active=False),
-        lambda talk: Provider.objects.update(name="local"),
+        lambda talk: Provider.objects.update(options={"titles": False}),
         lambda talk: talk.messages.filter(role="assistant").update(content=""),
     ],
     ids=["a title of one's own", "no budget", "no model", "the embedded model", "no answer"],

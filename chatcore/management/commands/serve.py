@@ -1,19 +1,20 @@
 """`chatcore serve`: run everything on one machine, under one parent process."""
 
-import importlib.util
 import os
 from argparse import ArgumentParser
+from functools import cached_property
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.urls import reverse
+from django.utils.module_loading import import_string
 from redis.exceptions import RedisError
 
+from chatcore.extension import get_extensions
 from chatcore.serving import listening, preparation, programs, start_lock, static_files
-from chatcore.serving.local_model import register
 from chatcore.serving.parent import Plan, become_parent
-from chatcore.serving.programs import MAX_WEB_PROCESSES
+from chatcore.serving.programs import MAX_WEB_PROCESSES, Companion
 from chatcore.web import sign_in
 
 
@@ -32,9 +33,6 @@ class Command(BaseCommand):
         parser.add_argument("--host", default="127.0.0.1")
         parser.add_argument("--port", type=int, default=8000)
         parser.add_argument(
-            "--no-local-model", action="store_true", help="leave the embedded language model out"
-        )
-        parser.add_argument(
             "--workers", type=int, default=settings.Q_CLUSTER["workers"], help="job processes"
         )
         parser.add_argument(
@@ -43,13 +41,14 @@ class Command(BaseCommand):
             default=count_spare_cores(),
             help="web processes, which share the port (default: the cores less one)",
         )
+        for companion in self.companions:
+            companion.add_arguments(parser)
 
     def handle(
         self,
         *,
         host: str,
         port: int,
-        no_local_model: bool,
         workers: int,
         web: int,
         **options: Any,
@@ -67,19 +66,22 @@ class Command(BaseCommand):
             raise CommandError(
                 f"The server that CHATCORE_REDIS_URL names cannot be used: {error}"
             ) from None
-        local_model = "no" if no_local_model else self._choose_local_model()
+        additions = [companion.add(options) for companion in self.companions]
+        web_environment: dict[str, str] = {}
+        for addition in additions:
+            web_environment.update(addition.web_environment)
+            self._print_line(addition.line)
         children = [
             *programs.build_web_programs(
                 host,
                 web,
                 drain_seconds=settings.SERVE_DRAIN_SECONDS,
                 static_folder=static_files.provide_folder(),
-                local_model=local_model,
+                environment=web_environment,
             ),
             programs.build_worker(workers),
+            *(program for addition in additions for program in addition.programs),
         ]
-        if local_model == "yes":
-            children.append(programs.build_local_model())
         preparation.close_connections()
         become_parent(Plan(programs=children, socket=server_socket.fileno(), welcome=welcome))
 
@@ -87,8 +89,8 @@ class Command(BaseCommand):
         """Prepare the database, and return the line that welcomes people."""
         with start_lock.hold_start_lock():
             preparation.prepare_database()
-            # The embedded model is offered again when it has started and registered itself.
-            register.withdraw_model()
+            for companion in self.companions:
+                companion.prepare()
             return self._build_welcome(host, port)
 
     def _build_welcome(self, host: str, port: int) -> str:
@@ -108,15 +110,13 @@ class Command(BaseCommand):
         link = f"{address}{sign_in.build_link_path(user)}"
         return f"Chatcore is up. Sign in, once and within 15 minutes: {link}"
 
-    def _choose_local_model(self) -> str:
-        if importlib.util.find_spec("xllamacpp") is not None:
-            return "yes"
-        self._print_line(
-            "The embedded language model is not installed"
-            " (pip install 'chatcore[local-model]'); going on without it."
-        )
-        return "not installed"
+    @cached_property
+    def companions(self) -> list[Companion]:
+        """What apps have to do with this command."""
+        paths = [each.companion for each in get_extensions() if each.companion]
+        return [import_string(path)() for path in paths]
 
     def _print_line(self, line: str) -> None:
-        self.stdout.write(line)
-        self.stdout.flush()
+        if line:
+            self.stdout.write(line)
+            self.stdout.flush()

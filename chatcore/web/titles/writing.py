@@ -27,7 +27,6 @@ from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta
 from chatcore.providers.errors import ProviderError
 from chatcore.providers.registry import build_connection, choose_effort
-from chatcore.serving.local_model.register import PROVIDER_NAME as EMBEDDED_PROVIDER
 from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.discarding import is_session_kept
 from chatcore.sessions.written_titles import build_title_source
@@ -67,14 +66,14 @@ def writes_titles() -> bool:
 def build_job(session: Session) -> TitleJob | None:
     """Return what names the chat, or None if its title is a person's, or no model is to write it.
 
-    The embedded model is slow and has the next message to answer, so it writes none. Raises
-    ModelNotAllowed, CallRefused and ProviderError.
+    Nor do models of a provider with `titles: false`, as the embedded one: it is slow and has the
+    next message to answer. Raises ModelNotAllowed, CallRefused and ProviderError.
     """
     model = session.model
     is_in_service = model is not None and model.is_active and model.provider.is_active
     if not writes_titles() or model is None or not is_in_service:
         return None
-    if model.provider.name == EMBEDDED_PROVIDER or not capacity.is_admitting():
+    if not model.provider.options.get("titles", True) or not capacity.is_admitting():
         return None
     question, answer = _find_exchange(session)
     if question is None or answer is None or session.title != build_title(question):

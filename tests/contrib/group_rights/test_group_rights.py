@@ -334,7 +334,7 @@ def test_every_room_asks_for_rights_when_it_looks_up_a_model_or_a_policy() -> No
         "chatcore/accounts/rights.py",
         "chatcore/web/forms.py",
         "chatcore/context/compactor.py",
-        "chatcore/serving/local_model/",
+        "chatcore/contrib/local_model/",
         "chatcore/web/chat_settings.py",
         "chatcore/web/providers.py",
         "chatcore/management/commands/chat.py",

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from chatcore.serving.local_model import hub, parts
-from chatcore.serving.local_model.progress import ProgressBar
+from chatcore.contrib.local_model import hub, parts
+from chatcore.contrib.local_model.progress import ProgressBar
 
 LinePrinter = Callable[[str], None]
 HUB_URL = "https://huggingface.co"
@@ -236,7 +236,7 @@ def _lock_folder(folder: Path) -> Iterator[None]:
 
 
 def main() -> None:
-    """Download the weights: `python -m chatcore.serving.local_model.weights SIZE FOLDER`.
+    """Download the weights: `python -m chatcore.contrib.local_model.weights SIZE FOLDER`.
 
     For tests, and for machines that will have no network.
     """

@@ -17,8 +17,10 @@ TIMEOUT_SECONDS = 600  # two busy cores take minutes to process a full window
 
 # A small model calls a client's tool when the question is about it. The descriptions of all of ours
 # would take much of its window, and it would call them at any question.
-# It finds the form of a call more surely when it does not guess.
+# It finds the form of a call more surely when it does not guess. It has better things to do than to
+# write titles.
 NEW_OPTIONS: ProviderOptions = {
+    "titles": False,
     "control_tokens": True,
     "written_calls": True,
     "tells_reading": True,

@@ -8,8 +8,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from chatcore.contrib.local_model import server
 from chatcore.serving.listening import bind_socket
-from chatcore.serving.local_model import server
 
 
 class Command(BaseCommand):

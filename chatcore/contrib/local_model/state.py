@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from django.conf import settings
 
-from chatcore.serving.local_model.weights import WEIGHTS_BY_SIZE, Weights, find_own_file
+from chatcore.contrib.local_model.weights import WEIGHTS_BY_SIZE, Weights, find_own_file
 
 FRESH_SECONDS = 90.0  # a download that has written nothing for longer has stopped
 

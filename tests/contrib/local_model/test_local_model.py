@@ -17,9 +17,9 @@ from pytest_django import DjangoDbBlocker
 from rest_framework.test import APIClient
 
 from chatcore.context.live_messages import ActiveRevision
+from chatcore.contrib.local_model import register, weights
+from chatcore.contrib.local_model.server import find_free_port
 from chatcore.models import Session
-from chatcore.serving.local_model import register, weights
-from chatcore.serving.local_model.server import find_free_port
 from chatcore.tools.registry import list_session_tools
 from models_registry.models import AiModel, Provider
 from tests.support.database import build_database_url
@@ -45,7 +45,7 @@ class Embedded:
         self.base_url = f"http://127.0.0.1:{self.port}/v1"
         self.output = output
         with output.open("w") as file:
-            command = [sys.executable, "-m", "chatcore.serving.local_model.server"]
+            command = [sys.executable, "-m", "chatcore.contrib.local_model.server"]
             self.process = subprocess.Popen(
                 command, env=self.environment(), stdout=file, stderr=subprocess.STDOUT
             )

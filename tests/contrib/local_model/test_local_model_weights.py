@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from chatcore.serving.local_model import parts, weights
-from chatcore.serving.local_model.weights import (
+from chatcore.contrib.local_model import parts, weights
+from chatcore.contrib.local_model.weights import (
     WEIGHTS_BY_SIZE,
     Weights,
     WeightsRefused,

@@ -33,7 +33,7 @@ def main() -> int:
         # Exit at once: the threads of the runtime hold nothing that must be written.
         signal.signal(number, lambda *_: os._exit(0))
     os.nice(5)  # a lower priority than the web server, so that pages stay fast
-    from chatcore.serving.local_model.weights import WeightsRefused, WeightsUnavailable
+    from chatcore.contrib.local_model.weights import WeightsRefused, WeightsUnavailable
 
     try:
         serve_model()
@@ -49,7 +49,7 @@ def serve_model() -> None:
     """Fetch and load the weights, serve and register the model; return when it hangs."""
     from django.conf import settings
 
-    from chatcore.serving.local_model import register, weights
+    from chatcore.contrib.local_model import register, weights
 
     options = settings.LOCAL_MODEL
     candidates = weights.WEIGHTS_BY_SIZE[options["SIZE"]]
