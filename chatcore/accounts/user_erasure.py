@@ -18,15 +18,14 @@ from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session as BrowserSession
 from django.db import transaction
 from django.db.models import Model, Q, QuerySet
+from django.db.models.fields.reverse_related import ForeignObjectRel
 from knox.models import AuthToken
 
 from chatcore.accounts import audit
-from chatcore.accounts.owned_tables import list_owned_tables
 from chatcore.extension import list_keepers
 from chatcore.models import Session
 from chatcore.search.erasure import ErasureChore
-from chatcore.sessions.deletion import delete_session
-from chatcore.sessions.discarding import purge_session
+from chatcore.sessions.deletion import delete_session, purge_session
 
 BATCH_SIZE = 500  # keys of one query
 
@@ -175,3 +174,18 @@ def _count_rows(user_pk: Any, words: list[str]) -> dict[str, int]:
             label = f"{model._meta.label_lower}.{field_name}"
             counts[label] = model._base_manager.filter(**{field_name: user_pk}).count()
     return counts | {label: rows.count() for label, rows in rows_by_words.items()}
+
+
+def list_owned_tables(user_model: type[Model]) -> list[tuple[type[Model], str]]:
+    """Return the tables that refer to users, with the name of the column; sessions aside."""
+    relations = [
+        field
+        for field in user_model._meta.get_fields(include_hidden=True)
+        if isinstance(field, ForeignObjectRel) and not field.many_to_many
+    ]
+    tables: list[tuple[type[Model], str]] = [
+        (relation.related_model, relation.field.name)
+        for relation in relations
+        if relation.related_model is not Session
+    ]
+    return sorted(tables, key=lambda table: (table[0]._meta.label, table[1]))

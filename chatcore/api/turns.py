@@ -10,8 +10,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chatcore.api.ownership import get_owned_session
-from chatcore.api.serializers.approvals import ApprovalsSerializer, ApprovalStateSerializer
-from chatcore.api.serializers.turns import CancelledSerializer
+from chatcore.api.serializers.turns import (
+    ApprovalsSerializer,
+    ApprovalStateSerializer,
+    CancelledSerializer,
+)
 from chatcore.api.turn_requests import PREFER_PARAMETER, ToolResultsSerializer
 from chatcore.api.turn_responses import TURN_RESPONSES, respond_with_turn
 from chatcore.base.rest import turn_rate

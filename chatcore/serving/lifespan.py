@@ -18,7 +18,7 @@ from chatcore.extension import get_extensions
 from chatcore.files import intake, output_store
 from chatcore.providers import registry as provider_registry
 from chatcore.search.erasure import ErasureChore
-from chatcore.sessions import discarding
+from chatcore.sessions import deletion
 from chatcore.sessions.retention import delete_unused_sessions
 from chatcore.sessions.upkeep import run_if_clock_is_right
 from chatcore.turns import lifecycle
@@ -33,7 +33,7 @@ DELETIONS: tuple[tuple[float, Callable[[], object]], ...] = (
     (PRUNE_SECONDS, intake.prune_unsent_files),
     (PRUNE_SECONDS, output_store.sweep_orphans),
     (PRUNE_SECONDS, delete_unused_sessions),
-    (PURGE_SECONDS, discarding.purge_due_sessions),
+    (PURGE_SECONDS, deletion.purge_due_sessions),
 )
 
 Message = dict[str, Any]

@@ -1,15 +1,79 @@
-"""Prepare the database for this version: tables, the model registry, what a file has set."""
+"""Prepare the database for this version: tables, the model registry, what a file has set.
 
+One process at a time: several may start at once on an empty one.
+"""
+
+import contextlib
+import fcntl
 import io
+import os
+import time
+from collections.abc import Iterator
 
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
 
-from chatcore.serving.start_lock import hold_start_lock
 from chatcore.setup.documents import apply_setup_file
 from chatcore.setup.sections import SetupRefused
+
+LOCK_ID = 0x43484154434F5245  # of PostgreSQL's advisory lock; any number that others do not use
+SECONDS_BETWEEN_TRIES = 0.2
+
+_is_held = False
+
+
+@contextlib.contextmanager
+def hold_start_lock() -> Iterator[None]:
+    """Open a context in which this process alone changes the database's tables. Others wait.
+
+    Inside another one of this process it does nothing.
+    """
+    global _is_held
+    if _is_held:
+        yield
+        return
+    with _hold_lock():
+        _is_held = True
+        try:
+            yield
+        finally:
+            _is_held = False
+
+
+def _hold_lock() -> contextlib.AbstractContextManager[None]:
+    if connection.vendor == "postgresql":
+        return _hold_advisory_lock()
+    return _lock_file(f"{connection.settings_dict['NAME']}.start")
+
+
+@contextlib.contextmanager
+def _hold_advisory_lock() -> Iterator[None]:
+    import psycopg
+
+    # On a connection of its own: what prepares the database closes and opens the others.
+    params = connection.get_connection_params()
+    params.pop("cursor_factory", None)
+    with psycopg.connect(**params) as locking_connection:
+        # Without parameters, and asked again and again: a statement with parameters, or one that
+        # waits, keeps its view of the rows. An index that the process with the lock builds
+        # concurrently would wait for that view to end, and the two for each other.
+        statement = f"SELECT pg_try_advisory_xact_lock({LOCK_ID})"
+        while locking_connection.execute(statement).fetchone() != (True,):
+            time.sleep(SECONDS_BETWEEN_TRIES)
+        yield
+
+
+@contextlib.contextmanager
+def _lock_file(path: str) -> Iterator[None]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        # The kernel frees the lock of a process that dies. The file stays, for the next start.
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def prepare_database() -> None:

@@ -10,7 +10,7 @@ from django.contrib.staticfiles.management.commands import collectstatic
 from django.core.management import call_command
 from whitenoise.storage import CompressedManifestStaticFilesStorage
 
-from chatcore.serving.start_lock import hold_start_lock
+from chatcore.serving.preparation import hold_start_lock
 
 IGNORED = ["*.map"]  # of packages' scripts, for their developers; a third of all bytes
 

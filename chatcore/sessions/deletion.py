@@ -1,21 +1,164 @@
-"""Delete a session with everything in it."""
+"""Delete a session with everything in it, and what nobody sees any more, in short transactions."""
 
-from collections.abc import Callable, Collection
+import contextlib
+import time
+from collections.abc import Callable, Collection, Iterator
 from datetime import timedelta
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F, Model, QuerySet, Value
+from django.db.models.expressions import Combinable
+from django.db.models.fields.reverse_related import ForeignObjectRel
+from django.db.models.functions import Length
 from django.utils import timezone
 
 from chatcore.base.databases.clock import read_clock
+from chatcore.base.databases.outages import StorageAway
+from chatcore.base.databases.short_transactions import ShortTransactions, weigh_row
+from chatcore.base.row_by_row import try_each
 from chatcore.base.runner import turn_runner
-from chatcore.models import Message, Session, Turn
-from chatcore.sessions.discarding import purge_session
+from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
+from chatcore.extension import exclude_kept, list_kept_owners
+from chatcore.files import output_store
+from chatcore.models import (
+    Attachment,
+    ContextEdit,
+    ContextRevision,
+    Message,
+    OutputFile,
+    SentRequest,
+    SentText,
+    Session,
+    SessionEvent,
+    Turn,
+)
+
+PAGE_SIZE = 1000  # rows whose keys are read at a time
+# The tables that may have many rows of one session, in the order in which they are emptied, each
+# with the characters of a row.
+LARGE_TABLES: tuple[tuple[type[Model], Combinable], ...] = (
+    (SessionEvent, Value(0)),
+    (ContextEdit, Value(0)),
+    (Attachment, F("size")),
+    (SentRequest, Value(0)),
+    (SentText, Length("text")),
+    (Message, F("token_estimate") * CHARS_PER_TOKEN_ESTIMATE),
+    (Turn, Value(0)),
+    (ContextRevision, Value(0)),
+)
 
 # How long a request deletes rows. What is left of a long session is deleted in the background.
 REQUEST_SECONDS = 1.0
 NO_GRACE = timedelta()
+
+
+def purge_due_sessions() -> int:
+    """Delete the sessions that are hidden and due; return how many.
+
+    Those are deleted sessions, and imports and forks whose process has died.
+    """
+    due_sessions = Session.all_objects.filter(discard_at__lte=read_clock())
+    due_sessions = exclude_kept(due_sessions, "owner")
+    session_ids = list(due_sessions.values_list("pk", flat=True))
+    return sum(try_each(session_ids, purge_session, what="delete the hidden session"))
+
+
+def is_session_kept(session_id: Any) -> bool:
+    """Return True if nothing of the owner of a session, hidden or not, may be deleted."""
+    sessions = Session.all_objects.filter(pk=session_id)
+    return any(sessions.filter(owner__in=owners).exists() for owners in list_kept_owners())
+
+
+def purge_session(session_id: UUID, *, seconds: float | None = None) -> bool:
+    """Delete a hidden session with its rows; return True when all is done.
+
+    After so many `seconds` the rest is left to the next call. Two processes may do it at once.
+    The session of a user of whom everything is kept stays as it is, hidden.
+    """
+    if is_session_kept(session_id):
+        return False
+    deadline = None if seconds is None else time.monotonic() + seconds
+    for _ in _purge_step_by_step(session_id):
+        if deadline is not None and time.monotonic() >= deadline:
+            return False
+    return True
+
+
+def _purge_step_by_step(session_id: UUID) -> Iterator[None]:
+    """Delete everything; yield after each transaction."""
+    transactions = ShortTransactions()
+    yield from _delete_output_files(transactions, session_id)
+    for rows in _list_other_rows(session_id):
+        yield from _delete_other_rows(transactions, rows)
+    yield from _forget_questions(transactions, session_id)
+    for model, chars in LARGE_TABLES:
+        yield from _empty_table(transactions, model, chars, session_id)
+    with transactions.open_transaction(1):
+        Session.all_objects.filter(pk=session_id, discard_at__isnull=False).delete()
+    yield
+
+
+def _delete_output_files(transactions: ShortTransactions, session_id: UUID) -> Iterator[None]:
+    """Delete the files that hold outputs, each after its row; those of forks stay."""
+    rows = OutputFile.objects.filter(session=session_id).order_by("pk")
+    while names := dict(rows.values_list("pk", "name")[:PAGE_SIZE]):
+        for part in transactions.split(names, lambda _: weigh_row(0)):
+            with transactions.open_transaction(weigh_row(0) * len(part)):
+                rows.filter(pk__in=part).delete()
+            with contextlib.suppress(StorageAway):  # the sweep deletes what has no row
+                output_store.delete_unused([names[pk] for pk in part])
+            yield
+
+
+def _list_other_rows(session_id: UUID) -> list[QuerySet[Any]]:
+    """Return the session's rows of each table that this app does not know."""
+    large_models = {model for model, _ in LARGE_TABLES}
+    relations = [
+        field
+        for field in Session._meta.get_fields(include_hidden=True)
+        if isinstance(field, ForeignObjectRel)
+        and field.related_model not in large_models | {Session}  # its forks stay
+    ]
+    return [
+        relation.related_model._base_manager.filter(**{relation.field.name: session_id})
+        for relation in relations
+    ]
+
+
+def _delete_other_rows(transactions: ShortTransactions, rows: QuerySet[Any]) -> Iterator[None]:
+    """Delete rows with what depends on them."""
+    while pks := list(rows.order_by("pk").values_list("pk", flat=True)[:PAGE_SIZE]):
+        for part in transactions.split(pks, lambda _: weigh_row(0)):
+            with transactions.open_transaction(weigh_row(0) * len(part)):
+                rows.filter(pk__in=part).delete()
+            yield
+
+
+def _forget_questions(transactions: ShortTransactions, session_id: UUID) -> Iterator[None]:
+    """Clear what turns say of messages: each refers to the other, so neither could go first."""
+    turns = Turn.objects.filter(session=session_id).order_by("pk")
+    pks = list(turns.exclude(question=None, replaces=None).values_list("pk", flat=True))
+    for part in transactions.split(pks, lambda _: weigh_row(0)):
+        with transactions.open_transaction(weigh_row(0) * len(part)):
+            Turn.objects.filter(pk__in=part).update(question=None, replaces=None)
+        yield
+
+
+def _empty_table(
+    transactions: ShortTransactions, model: type[Model], chars: Combinable, session_id: UUID
+) -> Iterator[None]:
+    # The newest rows first, because later versions of a message refer to earlier ones.
+    rows: QuerySet[Any] = model._default_manager.filter(session=session_id).order_by("-pk")
+    weighed_rows = rows.annotate(chars=chars).values_list("pk", "chars")
+    while page := list(weighed_rows[:PAGE_SIZE]):
+        for part in transactions.split(page, lambda row: weigh_row(row[1])):
+            part_rows = rows.filter(pk__in=[pk for pk, _ in part]).order_by()
+            with transactions.open_transaction(sum(weigh_row(size) for _, size in part)):
+                part_rows.only("pk").delete()  # nothing is left that refers to them
+            yield
 
 
 def delete_session(

@@ -1,12 +1,13 @@
 """Import messages of another system into a session, or a whole exported session."""
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
@@ -18,20 +19,19 @@ from chatcore.models import Attachment, ContextRevision, Message, OutputFile, Se
 from chatcore.providers import params as provider_params
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_session_change
-from chatcore.sessions.draft_rows import (
+from chatcore.sessions.drafts import (
     BATCH_SIZE,
     FIRST_VERSION,
+    SessionDraft,
     store_edits,
     store_files,
     store_messages,
     weigh_message,
 )
-from chatcore.sessions.drafts import SessionDraft
 from chatcore.sessions.sections import SessionSection, load_sections
-from chatcore.tools.output import ToolOutput
+from chatcore.tools.output import ToolOutput, build_tool_output
 from chatcore.transfer import context, links
 from chatcore.transfer.exporter import FORMAT, IGNORED_FIELDS, RECORD_FIELDS, SETTING_FIELDS
-from chatcore.transfer.imported_outputs import cut_results
 from chatcore.transfer.reader import (
     InvalidImport,
     is_number,
@@ -335,3 +335,32 @@ def _parse_last_seq(settings: Mapping[str, object]) -> int:
     if not is_number(last_seq) or not 0 <= last_seq <= links.MAX_SEQ:
         raise InvalidImport("session.last_seq", "It must be a whole number, not negative.")
     return int(last_seq)
+
+
+@contextlib.contextmanager
+def cut_results(
+    session: Session, rows: Iterable[Message]
+) -> Iterator[list[tuple[Message, ToolOutput]]]:
+    """Cut the tool results among unsaved rows, and yield those that are kept whole.
+
+    Each needs its note once it is numbered, and its full text attached once it is stored. Files
+    that no stored row refers to at the end are deleted.
+    """
+    outputs = []
+    try:
+        for row in rows:
+            if row.role != Message.Role.TOOL:
+                continue
+            output = build_tool_output(session, row.tool_name, row.content)
+            for name, value in output.message_fields.items():
+                setattr(row, name, value)
+            if output.full_text is None:
+                continue
+            # Inside a transaction nobody may wait for a store: there the text stays in its row.
+            if not connection.in_atomic_block:
+                output = output.put_away(session)
+            outputs.append((row, output))
+        yield outputs
+    finally:
+        for _, output in outputs:
+            output.discard_unused()

@@ -14,7 +14,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model
 
-from chatcore.accounts.owned_tables import list_owned_tables
+from chatcore.accounts.user_erasure import list_owned_tables
 from chatcore.base.threads import run_in_thread
 from chatcore.models import Project, Session
 from chatcore.projects.export import export_project

@@ -15,8 +15,7 @@ from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from chatcore.context import revisions
 from chatcore.models import Attachment, ContextRevision, Message, OutputFile, Session
 from chatcore.sessions.archive import archive_surplus_sessions
-from chatcore.sessions.draft_rows import FIRST_VERSION, store_edits
-from chatcore.sessions.drafts import SessionDraft
+from chatcore.sessions.drafts import FIRST_VERSION, SessionDraft, store_edits
 from chatcore.signals import session_forked
 from chatcore.turns.versions import MessageSuperseded
 

@@ -1,4 +1,7 @@
-"""The list of a user's chats in the sidebar: pinned chats first, then grouped by day and month."""
+"""The list of a user's chats in the sidebar: pinned chats first, then grouped by day and month.
+
+And what a user does with a chat there: rename, pin and archive it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,14 +9,26 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.decorators import login_required
 from django.db.models import Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
+from django.utils.decorators import method_decorator
 from django.utils.formats import date_format
 from django.utils.functional import Promise
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
+from django.views import View
+from django.views.decorators.http import require_POST
+from django_htmx.http import trigger_client_event
 
+from chatcore.base.keeping import Kept
 from chatcore.models import Project, Session
+from chatcore.sessions.changes import record_session_change
+from chatcore.web.forms import RenameForm, SwitchForm
+from chatcore.web.own_chat import get_own_chat
 
 PAGE_SIZE = 25  # chats: more than a window shows, and each is markup in every page
 MAX_PINNED = 100
@@ -140,3 +155,54 @@ def _format_day_label(updated_at: datetime) -> str | Promise:
     if day > today - timedelta(days=8):
         return _("Last 7 days")
     return date_format(day, "YEAR_MONTH_FORMAT")
+
+
+@method_decorator(login_required, name="dispatch")
+class RenameChatView(View):
+    """The title of a chat, edited in its row of the list."""
+
+    def get(self, request: HttpRequest, pk: UUID) -> HttpResponse:
+        """Show the field for the title, or the row again if the user cancels."""
+        template = (
+            "chatcore/_chat_row.html"
+            if "cancel" in request.GET
+            else "chatcore/_chat_rename_form.html"
+        )
+        return render(request, template, {"chat": get_own_chat(request, pk)})
+
+    def post(self, request: HttpRequest, pk: UUID) -> HttpResponse:
+        """Store the title and show the row again."""
+        session = get_own_chat(request, pk)
+        form = RenameForm(request.POST)
+        if form.is_valid():
+            session.title = form.cleaned_data["title"]
+            try:
+                record_session_change(pk, {"title": session.title}, is_user_act=False)
+            except Kept as refusal:
+                text = gettext(str(refusal))
+                return HttpResponse(text, status=409, content_type="text/plain; charset=utf-8")
+        return render(request, "chatcore/_chat_row.html", {"chat": session})
+
+
+@login_required
+@require_POST
+def pin_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Pin a chat to the top of the list, or unpin it."""
+    return _set_flag(request, pk, "pinned")
+
+
+@login_required
+@require_POST
+def archive_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Archive a chat, or list it again."""
+    return _set_flag(request, pk, "archived")
+
+
+def _set_flag(request: HttpRequest, pk: UUID, field: str) -> HttpResponse:
+    """Set a flag of the chat and make the page reload its list."""
+    get_own_chat(request, pk)
+    form = SwitchForm(request.POST)
+    if form.is_valid():
+        # No act of the conversation: the chat keeps its place in the list, which is by time.
+        record_session_change(pk, {field: form.cleaned_data["on"]}, is_user_act=False)
+    return trigger_client_event(HttpResponse(), "refresh")

@@ -1,11 +1,18 @@
 """What the page of a chat knows of its context: it comes with the page, and again after changes."""
 
 import json
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
 
 from chatcore.context import live_messages
 from chatcore.context.history import build_history, load_history
 from chatcore.context.live_messages import LiveMessage
 from chatcore.models import Session
+from chatcore.web.own_chat import get_own_chat
 
 
 def describe_context(session: Session) -> dict[str, object]:
@@ -44,3 +51,11 @@ def _list_shortened_forms(session: Session) -> list[dict[str, object]]:
         for message in messages
         if message.original_text is not None
     ]
+
+
+@login_required
+@require_GET
+def show_context_state(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Show what the page needs to know of the context, and each shortened message as it is sent."""
+    session = get_own_chat(request, pk)
+    return render(request, "chatcore/_context_state.html", describe_context(session))

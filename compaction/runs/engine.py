@@ -26,7 +26,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from chatcore.base.databases.patience import is_outage, store_patiently
+from chatcore.base.databases.outages import is_outage, store_patiently
 from chatcore.context import revisions
 from chatcore.events.log import append_events
 from chatcore.events.types import CompactionEndedPayload, EventType

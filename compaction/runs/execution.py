@@ -7,7 +7,7 @@ from functools import partial
 
 from django.db import transaction
 
-from chatcore.base.databases.patience import is_outage, store_patiently
+from chatcore.base.databases.outages import is_outage, store_patiently
 from compaction import policies
 from compaction.core import pipeline
 from compaction.core.budget import Budget

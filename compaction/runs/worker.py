@@ -28,7 +28,7 @@ from django.core.management import call_command
 from django.db import close_old_connections, connections
 from django_q.conf import Conf
 
-from chatcore.base.databases.patience import is_outage
+from chatcore.base.databases.outages import is_outage
 from chatcore.extension import get_extensions
 from chatcore.turns.lifecycle import RecoveryChore
 from compaction.runs import engine, leases, retention

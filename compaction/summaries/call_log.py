@@ -14,7 +14,7 @@ from django.db import DatabaseError, transaction
 from django.db.models import DecimalField, F, Value
 from django.db.models.functions import Coalesce
 
-from chatcore.base.databases.patience import store_patiently
+from chatcore.base.databases.outages import store_patiently
 from chatcore.base.metrics import counts
 from compaction.core.stages.base import SummaryFailed
 from compaction.models import CompactionRun, ModelCall, pack_text

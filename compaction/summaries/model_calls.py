@@ -25,7 +25,7 @@ from chatcore.accounts.spending import (
     reserve_call,
     settle_call,
 )
-from chatcore.base.databases.patience import store_patiently
+from chatcore.base.databases.outages import store_patiently
 from chatcore.models import Message, Session
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta

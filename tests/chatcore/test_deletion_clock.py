@@ -19,7 +19,7 @@ from rest_framework.test import APIClient
 from chatcore.base import paused_deletion
 from chatcore.models import Installation, Message, Session
 from chatcore.sessions import upkeep
-from chatcore.sessions.discarding import purge_due_sessions
+from chatcore.sessions.deletion import purge_due_sessions
 from chatcore.sessions.retention import delete_unused_sessions
 from chatcore.sessions.upkeep import find_clock_problem, run_if_clock_is_right
 

@@ -19,7 +19,7 @@ from chatcore.base.databases.clock import read_clock
 from chatcore.models import Message, Session
 from chatcore.search.query import search_messages
 from chatcore.sessions import deletion, drafts, verification
-from chatcore.sessions.discarding import purge_due_sessions
+from chatcore.sessions.deletion import purge_due_sessions
 from chatcore.sessions.drafts import DraftLost, SessionDraft
 from chatcore.transfer import importer
 from chatcore.turns.forks import fork_session

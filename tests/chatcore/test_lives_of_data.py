@@ -23,7 +23,7 @@ from chatcore.contrib.audit.models import AuditEntry
 from chatcore.contrib.holds.models import Hold
 from chatcore.contrib.webhooks.models import Webhook
 from chatcore.models import Message, Session
-from chatcore.sessions.discarding import purge_due_sessions
+from chatcore.sessions.deletion import purge_due_sessions
 from chatcore.sessions.retention import delete_unused_sessions
 from chatcore.transfer.user_export import write_user_export
 from tests.conftest import Live

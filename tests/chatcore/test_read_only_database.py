@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from django.db import InternalError, connection, transaction
 
-from chatcore.base.databases.patience import is_outage, store_patiently
+from chatcore.base.databases.outages import is_outage, store_patiently
 from chatcore.base.threads import run_until_stored
 from chatcore.models import Session
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from chatcore.base.row_by_row import try_each
 from chatcore.models import Session
-from chatcore.sessions import discarding
+from chatcore.sessions import deletion
 
 
 def refuse_two(key: int) -> int:
@@ -68,13 +68,13 @@ def test_a_hidden_session_that_cannot_be_deleted_stops_no_other(
     user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sessions = [Session.objects.create(owner=user, discard_at=timezone.now()) for _ in range(3)]
-    purge = discarding.purge_session
+    purge = deletion.purge_session
 
     def purge_or_fail(session_id: UUID, **options: Any) -> bool:
         if session_id == sessions[0].pk:
             raise ValueError("a broken row")
         return purge(session_id, **options)
 
-    monkeypatch.setattr(discarding, "purge_session", purge_or_fail)
-    assert discarding.purge_due_sessions() == 2
+    monkeypatch.setattr(deletion, "purge_session", purge_or_fail)
+    assert deletion.purge_due_sessions() == 2
     assert list(Session.all_objects.all()) == [sessions[0]]

@@ -23,7 +23,6 @@ from chatcore.models import (
 )
 from chatcore.projects.changes import add_file, create_project
 from chatcore.sessions import deletion as session_deletion
-from chatcore.sessions import discarding
 from chatcore.sessions.changes import record_session_change
 from chatcore.transfer import importer
 from chatcore.turns import control, deletion
@@ -321,7 +320,7 @@ def test_a_deleted_session_takes_its_requests_with_it(
 ) -> None:
     say(session, "Tea?")
     session_deletion.delete_session(session.pk)
-    discarding.purge_due_sessions()
+    session_deletion.purge_due_sessions()
     assert not SentRequest.objects.exists()
     assert not SentText.objects.exists()
 

@@ -5,7 +5,7 @@ import threading
 import pytest
 from django.db import connection, connections
 
-from chatcore.serving import start_lock
+from chatcore.serving import preparation
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -17,12 +17,12 @@ def test_an_index_is_built_concurrently_under_the_lock_while_others_wait() -> No
     is_waiting, entries = threading.Event(), []
 
     def wait_for_the_lock() -> None:
-        with start_lock._hold_advisory_lock():
+        with preparation._hold_advisory_lock():
             entries.append("other")
         connections.close_all()
 
     other = threading.Thread(target=wait_for_the_lock, daemon=True)
-    with start_lock._hold_advisory_lock(), connection.cursor() as cursor:
+    with preparation._hold_advisory_lock(), connection.cursor() as cursor:
         other.start()
         while not is_waiting.wait(0.01):
             cursor.execute(

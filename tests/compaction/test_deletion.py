@@ -15,7 +15,7 @@ from rest_framework.test import APIClient
 
 from chatcore.context import revisions
 from chatcore.models import Session
-from chatcore.sessions.discarding import purge_due_sessions
+from chatcore.sessions.deletion import purge_due_sessions
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import engine, queue
 from compaction.sessions import session_context

@@ -28,7 +28,7 @@ from django.utils import timezone
 from chatcore import extension
 from chatcore.base import checks
 from chatcore.base.databases import absent_apps
-from chatcore.base.databases.app_archives import list_models
+from chatcore.base.databases.absent_apps import list_models
 from chatcore.base.environment import read_names
 from chatcore.contrib.audit.models import AuditEntry
 from chatcore.contrib.backups import restoration

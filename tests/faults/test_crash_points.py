@@ -34,7 +34,7 @@ MEASURE = "compaction.runs.receivers.measure_and_request_run"
 WAIT = "chatcore.turns.generation._wait"
 CANCEL = "chatcore.turns.control.stop_answer"
 BEGIN_DRAFT = "chatcore.sessions.drafts.SessionDraft.__enter__"
-WRITE_DRAFT = "chatcore.sessions.draft_rows.store_messages"
+WRITE_DRAFT = "chatcore.sessions.drafts.store_messages"
 BEGIN_RUN = (
     "compaction.runs.lifecycle.reset_failures",
     "compaction.runs.queue._insert_run",
@@ -97,8 +97,8 @@ POINTS: dict[str, tuple[str, ...]] = {
     "delete_message": ("chatcore.turns.deletion.delete_message", MEASURE),
     "delete_session": (
         "chatcore.sessions.deletion._hide_session",
-        "chatcore.sessions.discarding._empty_table",
-        "chatcore.sessions.discarding._purge_step_by_step",
+        "chatcore.sessions.deletion._empty_table",
+        "chatcore.sessions.deletion._purge_step_by_step",
     ),
     "import_session": (BEGIN_DRAFT, WRITE_DRAFT, "chatcore.transfer.importer.import_session"),
     "import_messages": (

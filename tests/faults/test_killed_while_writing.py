@@ -13,7 +13,7 @@ from django.utils import timezone
 from chatcore.models import Message, Session
 from chatcore.search.query import search_messages
 from chatcore.sessions import drafts, verification
-from chatcore.sessions.discarding import purge_due_sessions
+from chatcore.sessions.deletion import purge_due_sessions
 from chatcore.transfer import importer
 from tests.support.database import build_database_url
 from tests.support.worker_processes import ROOT

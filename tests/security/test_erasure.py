@@ -16,7 +16,7 @@ from chatcore.files import output_store
 from chatcore.models import Attachment, Message, OutputFile, Session
 from chatcore.search.erasure import ErasureChore
 from chatcore.search.tables import INDEXES
-from chatcore.sessions import discarding
+from chatcore.sessions import deletion
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.base import BuiltInTool
 from compaction.memory.models import LedgerLine, SummaryLeaf
@@ -140,7 +140,7 @@ def test_no_word_is_left(
     assert find_files_with_word()
     with caplog.at_level("DEBUG"):
         delete(api, talk)
-        discarding.purge_due_sessions()
+        deletion.purge_due_sessions()
         output_store.sweep_orphans()
         chore.erase()
     assert find_tables_with_word() == []

@@ -15,7 +15,7 @@ from chatcore.base.runner import turn_runner
 from chatcore.models import ContextRevision, Message, Session, SessionEvent, Turn
 from chatcore.sessions import deletion as session_deletion
 from chatcore.sessions import verification
-from chatcore.sessions.discarding import purge_due_sessions
+from chatcore.sessions.deletion import purge_due_sessions
 from chatcore.transfer import importer
 from chatcore.turns import control, deletion, forks, lifecycle, versions
 from chatcore.turns.client_tools import ClientToolResult

@@ -10,8 +10,7 @@ from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOA
 from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse
 
-from chatcore.accounts.openid.claims import check_claims
-from chatcore.accounts.openid.id_tokens import build_nonce, verify_id_token
+from chatcore.accounts.openid.id_tokens import build_nonce, check_claims, verify_id_token
 from chatcore.base.environment import is_safe_address
 
 ENDPOINTS = ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri")

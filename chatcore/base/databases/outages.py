@@ -1,12 +1,28 @@
-"""Recognize errors of a database, a cache or a process that is away, locked, full or overloaded."""
+"""Recognize errors of a database, a cache or a process that is away, locked, full or overloaded.
+
+And try the database again for a while, where giving up would lose what was paid for.
+"""
 
 import errno
+import logging
 import sqlite3
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
-from django.db import InterfaceError, OperationalError
+from django.db import Error as DatabaseProblem
+from django.db import InterfaceError, OperationalError, close_old_connections, connection
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PATIENCE_SECONDS = 120.0
+FIRST_PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 2.0
+READ_ONLY = "25006"  # PostgreSQL's code
 
 
 class StorageAway(Exception):
@@ -32,18 +48,24 @@ DATABASE_AWAY = Outage(
     detail="The database cannot be reached at the moment.",
     retry_after=5,
 )
+
+
 DATABASE_LOCKED = Outage(
     status=503,
     type="database_unavailable",
     detail="The database is busy with other writers.",
     retry_after=2,
 )
+
+
 STORAGE_FULL = Outage(
     status=507,
     type="storage_full",
     detail="The server has no room left to store anything.",
     retry_after=60,
 )
+
+
 # Few things need Redis itself (chatcore/base/caches.py): the others go on in memory.
 CACHE_AWAY = Outage(
     status=503,
@@ -52,6 +74,7 @@ CACHE_AWAY = Outage(
     retry_after=5,
 )
 
+
 NO_DESCRIPTORS = Outage(
     status=503,
     type="overloaded",
@@ -59,12 +82,14 @@ NO_DESCRIPTORS = Outage(
     retry_after=5,
 )
 
+
 OBJECTS_AWAY = Outage(
     status=503,
     type="storage_unavailable",
     detail="The storage of files cannot be reached at the moment.",
     retry_after=5,
 )
+
 
 # By the primary result code of SQLite. Other codes are errors of a statement, which are ours.
 SQLITE_OUTAGES = {
@@ -78,6 +103,8 @@ SQLITE_OUTAGES = {
     sqlite3.SQLITE_NOMEM: DATABASE_AWAY,
     sqlite3.SQLITE_READONLY: DATABASE_AWAY,
 }
+
+
 # By the code of PostgreSQL (its documentation, appendix A), or by the code's first characters.
 POSTGRESQL_OUTAGES = {
     "53100": STORAGE_FULL,
@@ -91,6 +118,8 @@ POSTGRESQL_OUTAGES = {
     "57P": DATABASE_AWAY,  # shutting down, or starting
     "58": DATABASE_AWAY,  # errors of its disk
 }
+
+
 SYSTEM_OUTAGES = {
     errno.ENOSPC: STORAGE_FULL,
     errno.EDQUOT: STORAGE_FULL,
@@ -152,3 +181,38 @@ def _has_code(error: BaseException | None) -> bool:
     return getattr(error, "sqlite_errorcode", None) is not None or bool(
         getattr(error, "sqlstate", None)
     )
+
+
+def store_patiently(store: Callable[[], T]) -> T:
+    """Return what `store` returns; while the database is away, locked or full, call it again.
+
+    `store` is one transaction, or changes nothing. After PATIENCE_SECONDS, and inside a transaction
+    of the caller, which the error has ended, the error is raised.
+    """
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    pause = FIRST_PAUSE_SECONDS
+    while True:
+        try:
+            return store()
+        except DatabaseProblem as error:
+            is_hopeless = connection.in_atomic_block or not is_outage(error)
+            if is_hopeless or time.monotonic() > deadline:
+                raise
+            logger.warning("the database did not answer; it is asked again: %s", error)
+        close_old_connections()  # a broken one, and one that the waiting need not hold
+        time.sleep(pause)
+        pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+
+def is_outage(error: BaseException) -> bool:
+    """Return True if the same statement may succeed later.
+
+    An OperationalError is an error of the statement itself only on SQLite, with SQLITE_ERROR. After
+    a failover PostgreSQL may be read-only for a while, which is no OperationalError.
+    """
+    if getattr(error.__cause__, "sqlstate", None) == READ_ONLY:
+        return True
+    if not isinstance(error, OperationalError | InterfaceError):
+        return False
+    code = getattr(error.__cause__, "sqlite_errorcode", None)
+    return code != sqlite3.SQLITE_ERROR

@@ -30,10 +30,9 @@ from chatcore.files import intake, output_store
 from chatcore.files.intake import FileRejected
 from chatcore.models import MAX_CALL_ID, MAX_TOOL_NAME, Attachment, Message, Project, Session
 from chatcore.projects import changes
-from chatcore.sessions.draft_rows import store_files
-from chatcore.sessions.drafts import SessionDraft
+from chatcore.sessions.drafts import SessionDraft, store_files
 from chatcore.transfer import importer
-from chatcore.transfer.imported_outputs import cut_results
+from chatcore.transfer.importer import cut_results
 from chatcore.transfer.reader import MAX_MESSAGE_BYTES
 from models_registry.models import AiModel
 

@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.utils.module_loading import import_string
 
-from chatcore.base.databases.app_archives import list_models, write_app_archive
+from chatcore.base.databases.absent_apps import list_models, write_app_archive
 from chatcore.extension import OPTIONAL_APPS, Extension, ExtensionConfig, OptionalApp
 
 

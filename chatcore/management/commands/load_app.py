@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from chatcore.base.databases.app_archives import InvalidArchive, load_app_archive
+from chatcore.base.databases.absent_apps import InvalidArchive, load_app_archive
 from chatcore.extension import OPTIONAL_APPS, list_absent_apps
 
 

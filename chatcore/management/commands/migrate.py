@@ -9,7 +9,7 @@ from django.core.management.commands import migrate
 from django.db import connections
 
 from chatcore.base.databases.absent_apps import drop_empty_tables
-from chatcore.serving.start_lock import hold_start_lock
+from chatcore.serving.preparation import hold_start_lock
 from models_registry import catalog
 from models_registry.models import AiModel
 

@@ -12,7 +12,7 @@ from django.utils.module_loading import import_string
 from redis.exceptions import RedisError
 
 from chatcore.extension import get_extensions
-from chatcore.serving import listening, preparation, programs, start_lock, static_files
+from chatcore.serving import listening, preparation, programs, static_files
 from chatcore.serving.parent import Plan, become_parent
 from chatcore.serving.programs import MAX_WEB_PROCESSES, Companion
 from chatcore.web import sign_in
@@ -87,7 +87,7 @@ class Command(BaseCommand):
 
     def _prepare(self, host: str, port: int) -> str:
         """Prepare the database, and return the line that welcomes people."""
-        with start_lock.hold_start_lock():
+        with preparation.hold_start_lock():
             preparation.prepare_database()
             for companion in self.companions:
                 companion.prepare()

@@ -4,6 +4,7 @@ Every request of it passes the address guard, and what a server answers is bound
 """
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -17,7 +18,6 @@ from chatcore.base.net.strangers import wait_for_stranger
 from chatcore.models import McpServer
 from chatcore.models.mcp_server import COMMAND_SCHEME
 from chatcore.tools.base import ToolError
-from chatcore.tools.mcp.results import render_result
 from models_registry.keys import UnreadableKey
 
 if TYPE_CHECKING:
@@ -183,3 +183,26 @@ def _flatten(error: BaseException) -> Iterator[BaseException]:
             yield from _flatten(part)
     else:
         yield error
+
+
+def render_result(result: "types.CallToolResult") -> str:
+    """Return the texts of the result in order; what is no text is named.
+
+    A result with structured content alone is JSON.
+    """
+    texts = [_render_block(block) for block in result.content]
+    if not texts and result.structured_content is not None:
+        return json.dumps(result.structured_content, ensure_ascii=False)
+    return "\n\n".join(texts)
+
+
+def _render_block(block: "types.ContentBlock") -> str:
+    match block.type:
+        case "text":
+            return block.text
+        case "resource_link":
+            return f"[{block.name}]({block.uri})"
+        case "resource":
+            text: str | None = getattr(block.resource, "text", None)
+            return text if text is not None else f"[a file that is no text: {block.resource.uri}]"
+    return f"[content of the type {block.mime_type}, which is not shown]"
