@@ -111,7 +111,7 @@ POINTS: dict[str, tuple[str, ...]] = {
         "chatcore.turns.forks._copy_messages",
         "chatcore.turns.forks._copy_session",
     ),
-    "pin": ("chatcore.turns.pin_message",),
+    "pin": ("chatcore.turns.messages.pin_message",),
 }
 FAULTS: tuple[tuple[Moment, Action], ...] = (
     ("after", "kill"),
