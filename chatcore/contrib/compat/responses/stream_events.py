@@ -41,6 +41,8 @@ class EventWriter:
         self._texts: dict[str, str] = {}  # of the open items, by their kind
         self._indexes: dict[str, int] = {}
         self._closed_kinds: set[str] = set()
+        # As they were written: to seal the same words again gives other bytes.
+        self._sealed_items: dict[str, Item] = {}
         self._open_calls: dict[str, int] = {}  # of MCP servers, and lists: their places
 
     def begin(self, resource: dict[str, Any]) -> Iterator[Event]:
@@ -79,7 +81,9 @@ class EventWriter:
     def add_text(self, text: str) -> Iterator[Event]:
         """Yield the events of a piece of the answer's text."""
         if "text" not in self._texts:
-            yield from self._close_reasoning(None)
+            # What seals it comes with the end of the message, and clients keep the item as it ends.
+            if not self._form.is_sealed:
+                yield from self._close_reasoning(None)
             yield from self._open_text()
         self._texts["text"] += text
         yield self._build_text("response.output_text.delta", delta=text, logprobs=[])
@@ -133,12 +137,15 @@ class EventWriter:
         # Reasoning that came after the text was streamed after it.
         places = {item_id: place for place, item_id in enumerate(self._item_ids)}
         output = sorted(resource["output"], key=lambda item: places.get(item["id"], len(places)))
+        output = [self._sealed_items.get(item["id"], item) for item in output]
         resource = resource | {"output": output}
         yield self._build(END_EVENTS[resource["status"]], response=resource)
 
     def _build(self, type: str, **members: Any) -> Event:
         if type == "response.output_item.added":
             self._item_ids.append(members["item"]["id"])
+        if type == "response.output_item.done" and "encrypted_content" in members["item"]:
+            self._sealed_items[members["item"]["id"]] = members["item"]
         event = {"type": type, "sequence_number": self._number, **members}
         self._number += 1
         return event

@@ -110,6 +110,24 @@ def test_sealed_reasoning_goes_back_to_the_model_that_wrote_it(
     assert answer["content"][0]["thinking"] == "Two and two."
 
 
+@pytest.mark.parametrize("store", [True, False])
+@pytest.mark.usefixtures("use_anthropic")
+def test_a_client_that_keeps_the_items_of_a_stream_has_the_sealed_reasoning(
+    client: OpenAI, scripted: ScriptedModel, store: bool
+) -> None:
+    scripted.script(Reply(text="Four.", reasoning="Two and two."), Reply(text="Six."))
+    include = ["reasoning.encrypted_content"]
+    events = read_events(client, input="2+2?", store=store, include=include)
+    check_stream(events)
+    items = [event["item"] for event in events if event["type"] == "response.output_item.done"]
+    assert [item["type"] for item in items] == ["reasoning", "message"]
+    history: list[Any] = [{"role": "user", "content": "2+2?"}, *items]
+    history.append({"role": "user", "content": "And 2 more?"})
+    client.responses.create(model=MODEL, input=history, store=False)
+    [_, answer, _] = scripted.requests[-1].json["messages"]
+    assert answer["content"][0]["thinking"] == "Two and two."
+
+
 def test_a_strict_tool_is_sent_as_one(client: OpenAI, scripted: ScriptedModel) -> None:
     tools: Any = [WEATHER | {"strict": True}, WEATHER | {"name": "other"}]
     client.responses.create(model=MODEL, input="Hi", tools=tools)
