@@ -5,8 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
-from django.utils import timezone
+from django.db.models import F, QuerySet
 from knox.models import AuthToken
 
 from chatcore.accounts import audit
@@ -26,7 +25,6 @@ def create_token(
 ) -> tuple[AuthToken, str]:
     """Make a token of a user; return its row and its text, which is not stored."""
     with transaction.atomic():
-        AuthToken.objects.filter(user=user, expiry__lt=timezone.now()).delete()
         prefix = auth.PREFIXES[scope]
         token, text = AuthToken.objects.create(user, expiry=expiry, prefix=prefix)
         if name:
@@ -47,10 +45,6 @@ def revoke_tokens(user: Any, **which: Any) -> int:
 
 
 def list_tokens(user: Any) -> QuerySet[AuthToken]:
-    """Return a user's tokens, newest first, each with its `name` (None: it has none).
-
-    An expired one is not listed; it is deleted when it is used, or when the next one is made.
-    """
-    is_unexpired = Q(expiry=None) | Q(expiry__gte=timezone.now())
-    tokens: QuerySet[AuthToken] = AuthToken.objects.filter(is_unexpired, user=user)
+    """Return a user's tokens, newest first, each with its `name` (None: it has none)."""
+    tokens: QuerySet[AuthToken] = AuthToken.objects.filter(user=user)
     return tokens.annotate(name=F("token_name__name")).order_by("-created", "-digest")

@@ -14,9 +14,7 @@ from django.conf import settings
 from django.contrib.auth import get_user
 from django.contrib.auth.models import User
 from django.http import HttpRequest, parse_cookie
-from django.utils import timezone
 from knox.auth import TokenAuthentication
-from knox.models import AuthToken
 from rest_framework import exceptions
 from rest_framework.authentication import SessionAuthentication
 from rest_framework.permissions import SAFE_METHODS
@@ -48,13 +46,6 @@ class BearerTokenAuthentication(TokenAuthentication):
         user, auth_token = super().authenticate_credentials(token)
         bind_contextvars(user=str(user.pk))  # for log lines
         return user, auth_token
-
-    def _cleanup_token(self, auth_token: AuthToken) -> bool:
-        """Delete a token that has expired. knox reads all tokens of the user for that."""
-        is_expired = auth_token.expiry is not None and auth_token.expiry < timezone.now()
-        if is_expired:
-            auth_token.delete()
-        return is_expired
 
 
 class CookieAuthentication(SessionAuthentication):
