@@ -3,15 +3,15 @@
 CHATCORE["COMPACTOR"] names the class.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from django.conf import settings
 from django.utils.module_loading import import_string
 
 from chatcore.base.token_estimate import estimate_tokens
 from chatcore.base.truncation import cut_tool_result
+from chatcore.context.recalled import RecalledPassage
 from chatcore.models import Session
 from chatcore.providers.base import ChatMessage, Request
 from chatcore.providers.errors import ContextOverflow
@@ -59,20 +59,6 @@ class CompactionLoad:
     workers: int
 
 
-class RecallPlan(Protocol):
-    """How much of what was said before the boundary a turn brings back into its requests."""
-
-    @property
-    def tokens(self) -> int:
-        """The most estimated tokens that the whole block may take."""
-        ...
-
-    @property
-    def threshold(self) -> float:
-        """The least score of a passage that is worth it, from 0 to 1."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class TruncatedOutput:
     """The part of a tool's output that is stored in its message.
@@ -91,11 +77,6 @@ class Policy:
 
     name: str = ""
 
-    @property
-    def recall(self) -> RecallPlan | None:
-        """How much a turn brings back from before the boundary; None for nothing."""
-        return None
-
     def truncate_output(self, text: str) -> TruncatedOutput:
         """Return the part of a tool's output that is stored in its message. Never raises."""
         return TruncatedOutput(*cut_tool_result(text))
@@ -109,6 +90,15 @@ class Policy:
     def may_have_written(self, text: str, *, original: str = "") -> bool:
         """Return True if the policy puts this into requests, in place of the original or alone."""
         return False
+
+    def choose_passages(
+        self, session: Session, question: ChatMessage, request: Request
+    ) -> Sequence[RecalledPassage] | None:
+        """Return what a turn brings back from before the boundary for its question.
+
+        `request` is what it sends without that. None if the policy never brings anything back.
+        """
+        return None
 
 
 class Compactor:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from uuid import UUID
 
-from chatcore.context import passage_choice, recalled
+from chatcore.context import recalled
 from chatcore.context.compactor import get_compactor
 from chatcore.context.recalled import RecalledPassage
 from chatcore.models import Message, Session, Turn
@@ -18,19 +18,19 @@ from chatcore.turns.leases import TurnLost
 def bring_back_passages(turn: Turn, request: Request) -> Request:
     """Return a turn's request with the passages that bear on its question, and store them.
 
-    Without a boundary, and once they are stored, this takes no query; the builder puts stored ones
-    into every request.
+    The session's policy chooses them. Without a boundary, and once they are stored, this takes no
+    query; the builder puts stored ones into every request.
     """
     session = turn.session
     if turn.recalled is not None or not session.compact_boundary_seq:
         return request
-    plan = get_compactor().choose_policy(*session.policy_names).recall
     question = _find_question(request)
-    if plan is None or question is None or question.seq is None:
+    if question is None or question.seq is None:
         return request
-    passages = passage_choice.choose_passages(
-        session.pk, question, request, plan, boundary_seq=session.compact_boundary_seq
-    )
+    policy = get_compactor().choose_policy(*session.policy_names)
+    passages = policy.choose_passages(session, question, request)
+    if passages is None:
+        return request
     _store_recall(turn, recalled.build_stored_recall(question.seq, passages))
     return replace(request, messages=recalled.insert_block(request.messages, turn.recalled))
 

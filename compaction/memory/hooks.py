@@ -3,9 +3,14 @@
 from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
+from chatcore.context.recalled import RecalledPassage
+from chatcore.models import Session
+from chatcore.providers.base import ChatMessage, Request
+from compaction.core.knobs import RecallKnobs
 from compaction.core.outcome import Segment
 from compaction.core.policy import Policy
 from compaction.core.stages.base import SummaryTask
+from compaction.memory import recall
 from compaction.memory.ledger import history, recorder, reference, rules, store
 from compaction.memory.segments import store as segment_store
 from compaction.memory.segments.writer import SegmentWriter
@@ -51,6 +56,11 @@ class Memory(SessionMemory):
         if rules.are_left_out(session_id):
             rules.set_left_out(target_id, True)
         return history.copy_lines(session_id, target_id=target_id, last_seq=last_seq)
+
+    def choose_passages(
+        self, session: Session, question: ChatMessage, request: Request, knobs: RecallKnobs
+    ) -> Sequence[RecalledPassage]:
+        return recall.choose_passages(session, question, request, knobs)
 
     def build_verifier(self, run: CompactionRun, policy: Policy) -> SummaryVerifier:
         return LedgerVerifier(run, policy)

@@ -7,6 +7,10 @@ from uuid import UUID
 
 from django.utils.module_loading import import_string
 
+from chatcore.context.recalled import RecalledPassage
+from chatcore.models import Session
+from chatcore.providers.base import ChatMessage, Request
+from compaction.core.knobs import RecallKnobs
 from compaction.core.outcome import NumberedLine, Segment
 from compaction.core.policy import Policy
 from compaction.core.stages.base import SummaryFailed, SummaryTask
@@ -99,6 +103,12 @@ class SessionMemory:
     def copy_to_fork(self, session_id: UUID, *, target_id: UUID, last_seq: int) -> bool:
         """Copy what is remembered of messages up to this one. Return True if there is any text."""
         return False
+
+    def choose_passages(
+        self, session: Session, question: ChatMessage, request: Request, knobs: RecallKnobs
+    ) -> Sequence[RecalledPassage]:
+        """Return what was said about a question before the boundary, and `request` has not."""
+        return ()
 
     def build_verifier(self, run: "CompactionRun", policy: Policy) -> SummaryVerifier:
         """Return the checks of a run's summaries."""

@@ -18,13 +18,15 @@ from django.urls import get_resolver, reverse
 from rest_framework.test import APIClient
 
 from chatcore.extension import list_absent_apps
-from chatcore.models import Session
+from chatcore.models import Session, Turn
+from chatcore.transfer import importer
 from compaction.core import presets
 from tests.contract.facts import list_commands
-from tests.support.compaction_sessions import fill_session, summarize_or_chat
+from tests.support.compaction_sessions import fill_session, say, summarize_or_chat
 from tests.support.event_streams import iterate_events, open_api_client
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.stored_talk import summarize
 
 pytestmark = pytest.mark.django_db(transaction=True)
 # What nobody reads where the app is absent.
@@ -151,6 +153,22 @@ def test_a_context_is_compacted_and_that_is_undone(
     assert run["status"] == "applied", run
     assert api.post(f"/api/v1/compactions/{run['id']}/rewind").status_code == 200
     assert api.post(f"{address}/messages", {"content": "And now?"}).status_code == 201
+
+
+def test_nothing_is_brought_back_without_memory_but_what_was_is_shown(
+    api: APIClient, session: Session, scripted: ScriptedModel
+) -> None:
+    Session.objects.filter(pk=session.pk).update(policy="chatcore")
+    said = [{"role": "user", "content": "My locker has the number 4711."}]
+    importer.import_messages(session, said)
+    summarize(session, "They talked of small things.", boundary_seq=2)
+    turn = say(session, "Which number has my locker?")
+    if not apps.is_installed("compaction.memory"):
+        assert turn.recalled is None
+    passage = {"message": 1, "seq": 1, "role": "user", "date": "2026-11-01", "text": "It is 4711."}
+    Turn.objects.update(recalled={"question": 2, "passages": {"1": passage}})
+    preview = api.get(f"/api/v1/sessions/{session.pk}/context/preview/").json()
+    assert [passage["text"] for passage in preview["recalled"]] == ["It is 4711."]
 
 
 def test_a_session_and_its_owner_are_deleted_whole(api: APIClient, user: User) -> None:

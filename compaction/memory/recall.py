@@ -14,13 +14,13 @@ from uuid import UUID
 from django.utils import timezone
 
 from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
-from chatcore.context.compactor import RecallPlan
 from chatcore.context.recalled import ENVELOPE, SEPARATOR, RecalledPassage, render_passage
-from chatcore.models import Message
+from chatcore.models import Message, Session
 from chatcore.providers.base import ChatMessage, Request
 from chatcore.search.matching import Matcher
 from chatcore.search.passages import Passage, find_passages
 from chatcore.search.question import read_question
+from compaction.core.knobs import RecallKnobs
 from textkit.stop_words import FEEDBACK_WORDS, STOP_WORDS
 
 # It begins with the marks and not with what precedes them, which is ten times faster.
@@ -107,21 +107,17 @@ def cut_excerpt(sentences: Sequence[str], words: QuestionWords, max_chars: int) 
 
 
 def choose_passages(
-    session_id: UUID,
-    question: ChatMessage,
-    request: Request,
-    plan: RecallPlan,
-    *,
-    boundary_seq: int,
+    session: Session, question: ChatMessage, request: Request, knobs: RecallKnobs
 ) -> list[RecalledPassage]:
     """Return what was said about the question before the boundary, in the order of the messages.
 
     What the request holds already is left out. The answer to a question comes with it. The best
-    passages come first to the room of the plan.
+    passages come first to the room that the policy gives.
     """
     text = _get_own_words(question)
-    candidates = find_passages(session_id, text, limit=MAX_CANDIDATES, up_to_seq=boundary_seq)
-    passages = [passage for passage in candidates if passage.score >= plan.threshold]
+    boundary_seq = session.compact_boundary_seq or 0
+    candidates = find_passages(session.pk, text, limit=MAX_CANDIDATES, up_to_seq=boundary_seq)
+    passages = [passage for passage in candidates if passage.score >= knobs.threshold]
     if not passages:
         return []
     words = QuestionWords(text, [passage.text for passage in passages])
@@ -129,8 +125,8 @@ def choose_passages(
         return []
     context = _RequestTexts(request)
     chosen_passages: dict[int, RecalledPassage] = {}
-    space = plan.tokens * CHARS_PER_TOKEN_ESTIMATE - len(ENVELOPE)
-    for passage in _iterate_with_neighbors(session_id, passages, words, boundary_seq):
+    space = knobs.tokens * CHARS_PER_TOKEN_ESTIMATE - len(ENVELOPE)
+    for passage in _iterate_with_neighbors(session.pk, passages, words, boundary_seq):
         chars = len(render_passage(passage)) + len(SEPARATOR)
         if chars <= space and passage.seq not in chosen_passages and not context.covers(passage):
             chosen_passages[passage.seq] = passage

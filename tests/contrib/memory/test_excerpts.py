@@ -1,6 +1,6 @@
 """Excerpts: the sentences of a long message that bear on a question."""
 
-from chatcore.context.passage_choice import QuestionWords, cut_excerpt, split_sentences
+from compaction.memory.recall import QuestionWords, cut_excerpt, split_sentences
 
 LONG_TEXT = (
     "We talked of the weather for a while. The garden needs some water. "
