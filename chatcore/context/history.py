@@ -40,16 +40,18 @@ class ContextStep:
 class ContextHistory:
     """The steps of a session by their versions; `current` is the one in force, `newest` the last.
 
-    They differ after an undo.
+    They differ after an undo. `positions` has the step that each version shows, or None where that
+    is too old to be read.
     """
 
     steps: Mapping[int, ContextStep]
+    positions: Mapping[int, int | None]
     current: int | None
     newest: int | None
 
     def list_path(self, version: int | None) -> list[int]:
-        """Return the versions of the steps that led to this one, the newest first."""
-        return list(self._walk_back(version))
+        """Return the steps that led to what a version shows, the newest first."""
+        return list(self._walk_back(self.positions.get(version or 0)))
 
     @property
     def undo_version(self) -> int | None:
@@ -147,7 +149,7 @@ def build_history(rows: Sequence[Mapping[str, Any]]) -> ContextHistory:
                 newest = position = version
             positions[version] = position
         earlier_row = row
-    return ContextHistory(steps=steps, current=position, newest=newest)
+    return ContextHistory(steps=steps, positions=positions, current=position, newest=newest)
 
 
 def _has_same_words(row: Mapping[str, object], earlier_row: Mapping[str, object] | None) -> bool:

@@ -100,16 +100,19 @@ def reword_summary(
         return _record_revision(session, fields, source=source)
 
 
-def rewind_context(session_id: UUID, *, to_version: int, run: str = "") -> ContextRevision:
+def rewind_context(
+    session_id: UUID, *, to_version: int, base_version: int | None = None, run: str = ""
+) -> ContextRevision:
     """Go back to what the model saw under an earlier version; version 0 is the whole history.
 
     `run` names the compaction run that goes on from there and installs its own version next.
 
     A version that covers messages which were edited or deleted since is stale. In its place, the
-    newest version before it that is not stale is restored. Raises ContextRevision.DoesNotExist.
+    newest version before it that is not stale is restored. Raises ContextRevision.DoesNotExist, and
+    StaleContext if the context does not have version `base_version`.
     """
     with transaction.atomic():
-        session = _lock_session(session_id, None)
+        session = _lock_session(session_id, base_version)
         if to_version:
             session.revisions.get(version=to_version)
         sound_version = _find_sound_version(session, to_version)

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from chatcore.base.rest import conditions
 from chatcore.base.rest.problems import Problem
 from chatcore.context.history import load_history
+from chatcore.context.revisions import StaleContext
 from compaction.api.session_scope import (
     SessionScopedView,
     get_owned_session_id,
@@ -20,7 +21,6 @@ from compaction.api.session_scope import (
 )
 from compaction.runs import history
 from compaction.sessions import request_size
-from compaction.sessions.transcripts import StaleTranscript
 
 
 class BreakdownSerializer(serializers.Serializer[Any]):
@@ -108,7 +108,7 @@ class _MoveView(SessionScopedView):
             change(session_id, base_version=base_version)
         except history.NothingToMove as error:
             raise Problem(409, "nothing_to_move", str(error)) from None
-        except StaleTranscript:
+        except StaleContext:
             version = load_context_version(session_id)
             raise conditions.build_context_changed_problem(version) from None
         return _describe_history(session_id)

@@ -19,6 +19,7 @@ from chatcore.base.rest.fields import (
     StrictTextField,
 )
 from chatcore.base.rest.problems import InvalidFieldError, Problem
+from chatcore.context.revisions import StaleContext
 from compaction import policies
 from compaction.api.session_scope import (
     SessionScopedView,
@@ -30,7 +31,6 @@ from compaction.core.policy import STAGES
 from compaction.models import MAX_SEQ, OPEN_STATUSES, CompactionRun, ModelCall
 from compaction.runs import engine, history, queue
 from compaction.sessions.facts import list_session_ids
-from compaction.sessions.transcripts import StaleTranscript
 from compaction.summaries.model_calls import ModelNotUsable, find_summary_model
 
 Trigger = CompactionRun.Trigger
@@ -276,7 +276,7 @@ class RewindView(SessionScopedView):
             run = engine.rewind_run(run, base_version=base_version)
         except engine.NotRewindable as error:
             raise Problem(409, "not_rewindable", str(error)) from None
-        except StaleTranscript:
+        except StaleContext:
             # Another change was installed after the version was compared.
             version = load_context_version(run.session_id)
             raise conditions.build_context_changed_problem(version) from None

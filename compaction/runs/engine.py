@@ -10,10 +10,9 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from typing import NoReturn, Unpack
+from typing import Unpack
 from uuid import UUID
 
-from django.core.exceptions import ObjectDoesNotExist
 from django.db import (
     DatabaseError,
     OperationalError,
@@ -30,14 +29,12 @@ from chatcore.base.databases.outages import is_outage, store_patiently
 from chatcore.context import revisions
 from chatcore.events.log import append_events
 from chatcore.events.types import CompactionEndedPayload, EventType
+from chatcore.models import Session
 from chatcore.sessions import changes
 from compaction.models import OPEN_STATUSES, CompactionRun
 from compaction.runs import execution, history, leases, lifecycle, tasks
 from compaction.runs.queue import RunConflict, RunOptions, find_or_create_run, load_run_context
-from compaction.sessions.facts import load_session_facts
 from compaction.sessions.session_context import NoSuchSession
-from compaction.sessions.transcripts import StaleTranscript
-from compaction.summaries import state
 from compaction.summaries.summarizer import simulate_summary
 
 logger = logging.getLogger(__name__)
@@ -218,7 +215,7 @@ def rewind_run(run: CompactionRun, *, base_version: int | None = None) -> Compac
     """Go back to the context before an applied run, which undoes later runs as well.
 
     Automatic runs then wait until the context outgrows the window, or until a run is requested by
-    hand; otherwise the next answer would undo the rewind. Raises NotRewindable, and StaleTranscript
+    hand; otherwise the next answer would undo the rewind. Raises NotRewindable, and StaleContext
     when the context is no longer at `base_version`.
     """
     return _rewind_context(run, to_version=run.version_before, base_version=base_version)
@@ -245,49 +242,21 @@ def forget_summary(run: CompactionRun) -> None:
 def _rewind_context(
     run: CompactionRun, *, to_version: int | None, base_version: int | None = None
 ) -> CompactionRun:
-    if to_version is None or not _is_applied(run):
-        _refuse_rewind(run)
-    facts = load_session_facts(run.session_id)
-    if facts is None or facts.live.version <= to_version:
-        raise NotRewindable("Nothing came after the run.")
     with transaction.atomic():
-        # This locks the session's row, and only then are runs locked: whoever deletes a message
-        # or the session locks in that order too, and the other way round would be a deadlock.
-        # What was checked above is therefore checked again here, and an error rolls this back.
+        # The session's row is locked before runs are: whoever deletes a message or the session
+        # locks in that order too, and the other way round would be a deadlock.
         try:
-            version = revisions.rewind_context(run.session_id, to_version=to_version).version
-        except ObjectDoesNotExist:
+            session = Session.objects.lock(run.session_id)
+        except Session.DoesNotExist:
             raise NotRewindable("The session was deleted.") from None
-        applied_runs = CompactionRun.objects.select_for_update().filter(
-            session_id=run.session_id, status=Status.APPLIED
-        )
-        if not applied_runs.filter(pk=run.pk).exists():
-            _refuse_rewind(run)
-        if version - 1 <= to_version:
+        run.refresh_from_db()
+        if to_version is None or run.status != Status.APPLIED:
+            raise NotRewindable(f"The run is {run.status}; only an applied one can be undone.")
+        if session.context_version <= to_version:
             raise NotRewindable("Nothing came after the run.")
-        if base_version not in (None, version - 1):
-            raise StaleTranscript(f"The context is at version {version - 1}, not {base_version}.")
-        undone_runs = list(
-            applied_runs.filter(version_after__gt=to_version).order_by("version_after")
-        )
-        undone_ids = [undone_run.pk for undone_run in undone_runs]
-        CompactionRun.objects.filter(pk__in=undone_ids).update(status=Status.REWOUND)
-        if undone_runs:
-            state.rewind_structured_state(undone_runs[0])
-        # The earlier context has what was remembered then; people may have changed it since.
-        state.publish_memory(run.session_id)
-        changes.announce_context_change(run.session_id, version)
+        history.move_context(run.session_id, to_version, base_version=base_version)
     run.refresh_from_db()
     return run
-
-
-def _is_applied(run: CompactionRun) -> bool:
-    return CompactionRun.objects.filter(pk=run.pk, status=Status.APPLIED).exists()
-
-
-def _refuse_rewind(run: CompactionRun) -> NoReturn:
-    status = CompactionRun.objects.values_list("status", flat=True).get(pk=run.pk)
-    raise NotRewindable(f"The run is {status}; only an applied one can be undone.")
 
 
 def resend_lost_runs() -> int:

@@ -8,6 +8,7 @@ from functools import partial
 from django.db import transaction
 
 from chatcore.base.databases.outages import is_outage, store_patiently
+from chatcore.context.revisions import StaleContext
 from compaction import policies
 from compaction.core import pipeline
 from compaction.core.budget import Budget
@@ -24,7 +25,6 @@ from compaction.sessions import built_requests, request_size, session_context, t
 from compaction.sessions.facts import load_session_facts
 from compaction.sessions.memory_app import get_memory
 from compaction.sessions.session_context import SessionContext
-from compaction.sessions.transcripts import StaleTranscript
 from compaction.summaries import state as summary_state
 from compaction.summaries.summarizer import Summarizer
 
@@ -208,7 +208,7 @@ def _try_to_compact(run: CompactionRun, policy: Policy) -> bool:
         return True
     try:
         _store_end(run, partial(_install_outcome, run, context, transcript, outcome))
-    except StaleTranscript:
+    except StaleContext:
         logger.info("the context of session %s changed under run %s", run.session_id, run.pk)
         return False
     return True
@@ -232,7 +232,7 @@ def _install_outcome(
 ) -> None:
     """Install the outcome, or skip the run if there is nothing to install, or no longer a reason.
 
-    Raises StaleTranscript and RunLeaseLost.
+    Raises StaleContext and RunLeaseLost.
     """
     if outcome.status == "skipped":
         lifecycle.skip_run(run, outcome.reason, tokens=outcome.tokens_before)

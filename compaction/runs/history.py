@@ -6,14 +6,14 @@ from uuid import UUID
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import transaction
+from django.db.models import Q
 
 from chatcore.context import revisions
-from chatcore.context.history import ContextHistory, load_history
+from chatcore.context.history import load_history
 from chatcore.sessions import changes
 from compaction.models import CompactionRun
 from compaction.sessions.facts import load_session_facts
 from compaction.sessions.session_context import NoSuchSession
-from compaction.sessions.transcripts import StaleTranscript
 from compaction.summaries import state
 
 Status = CompactionRun.Status
@@ -45,7 +45,7 @@ def go_back_to_read(run: CompactionRun) -> Iterator[None]:
         yield
         return
     with transaction.atomic():
-        _go_back(run)
+        go_back_to_install(run)
         yield
         transaction.set_rollback(True)
 
@@ -53,24 +53,7 @@ def go_back_to_read(run: CompactionRun) -> Iterator[None]:
 def go_back_to_install(run: CompactionRun) -> None:
     """Take back what the run replaces, if anything, in the transaction that installs the run."""
     if run.from_version is not None:
-        _go_back(run)
-
-
-def _go_back(run: CompactionRun) -> None:
-    # This locks the session's row; only then are runs locked (docs/concurrency.md).
-    assert run.from_version is not None
-    history = load_history(run.session_id)
-    steps = set(history.list_path(history.current)) - set(history.list_path(run.from_version))
-    revisions.rewind_context(run.session_id, to_version=run.from_version, run=str(run.pk))
-    applied_runs = CompactionRun.objects.select_for_update().filter(
-        session_id=run.session_id, status=Status.APPLIED, version_after__in=steps
-    )
-    replaced_runs = list(applied_runs.order_by("version_after"))
-    CompactionRun.objects.filter(pk__in=[old_run.pk for old_run in replaced_runs]).update(
-        status=Status.REWOUND
-    )
-    if replaced_runs:
-        state.rewind_structured_state(replaced_runs[0])
+        _show_version(run.session_id, run.from_version, run=str(run.pk))
 
 
 class NothingToMove(Exception):
@@ -81,70 +64,76 @@ def undo_step(session_id: UUID, *, base_version: int | None = None) -> None:
     """Go back to the step before the one in force: a summary, an edit of it, or a reset.
 
     Automatic runs then wait, as after every rewind. Raises NothingToMove, NoSuchSession, and
-    StaleTranscript when the context is no longer at `base_version`.
+    StaleContext when the context is no longer at `base_version`.
     """
-    history = load_history(session_id)
-    if history.undo_version is None:
+    version = load_history(session_id).undo_version
+    if version is None:
         raise NothingToMove("There is nothing to undo.")
-    _move(session_id, history, history.undo_version, base_version)
+    move_context(session_id, version, base_version=base_version)
 
 
 def redo_step(session_id: UUID, *, base_version: int | None = None) -> None:
     """Go forward to the step that was undone last. Raises what `undo_step` raises."""
-    history = load_history(session_id)
-    if history.redo_version is None:
+    version = load_history(session_id).redo_version
+    if version is None:
         raise NothingToMove("There is nothing to redo.")
-    _move(session_id, history, history.redo_version, base_version)
+    move_context(session_id, version, base_version=base_version)
 
 
 def go_to_version(session_id: UUID, version: int) -> None:
     """Go back to an earlier version of the context, whatever made it; 0 is the whole history.
 
-    Raises NothingToMove if that is the one in force or there is none, and NoSuchSession.
+    Raises NothingToMove if that is the one in force, and NoSuchSession if there is none.
     """
-    history = load_history(session_id)
-    if version == history.current:
+    if version == load_history(session_id).current:
         raise NothingToMove("The model sees this version already.")
-    _move(session_id, history, version, None)
+    move_context(session_id, version)
 
 
-def _move(
-    session_id: UUID, history: ContextHistory, to_version: int, base_version: int | None
-) -> None:
+def move_context(session_id: UUID, version: int, *, base_version: int | None = None) -> None:
+    """Show the model what it saw under another version, and tell open pages.
+
+    Raises NoSuchSession, and StaleContext when the context is no longer at `base_version`.
+    """
     with transaction.atomic():
-        # This locks the session's row, and only then are runs locked (docs/concurrency.md).
-        try:
-            version = revisions.rewind_context(session_id, to_version=to_version).version
-        except ObjectDoesNotExist:
-            raise NoSuchSession(str(session_id)) from None
-        if base_version not in (None, version - 1):
-            raise StaleTranscript(f"The context is at version {version - 1}, not {base_version}.")
-        _mark_runs(session_id, history, to_version)
-        # The step has what is remembered as it was then; people may have changed it since.
+        new_version = _show_version(session_id, version, base_version=base_version)
+        # The step has what was remembered then; people may have changed it since.
         state.publish_memory(session_id)
-        changes.announce_context_change(session_id, version)
+        changes.announce_context_change(session_id, new_version)
 
 
-def _mark_runs(session_id: UUID, history: ContextHistory, to_version: int) -> None:
-    """Mark the runs that are in force from now on, and those that no longer are."""
-    left_steps = set(history.list_path(history.current))
-    new_steps = set(history.list_path(to_version))
-    runs = CompactionRun.objects.select_for_update().filter(session_id=session_id)
-    undone_runs = list(
-        runs.filter(status=Status.APPLIED, version_after__in=left_steps - new_steps).order_by(
-            "version_after"
+def _show_version(
+    session_id: UUID, to_version: int, *, base_version: int | None = None, run: str = ""
+) -> int:
+    """Restore a version, and mark the runs that are in force no more, or again.
+
+    Returns the new version. `run` goes on from there (`revisions.rewind_context`).
+    """
+    # This locks the session's row, and only then are runs locked (docs/concurrency.md).
+    try:
+        revision = revisions.rewind_context(
+            session_id, to_version=to_version, base_version=base_version, run=run
         )
-    )
-    redone_runs = list(
-        runs.filter(status=Status.REWOUND, version_after__in=new_steps).order_by("version_after")
-    )
+    except ObjectDoesNotExist:
+        raise NoSuchSession(str(session_id)) from None
+    history = load_history(session_id)
+    left_steps = set(history.list_path(revision.version - 1))
+    new_steps = set(history.list_path(revision.version))
+    is_left = Q(version_after__in=left_steps - new_steps)
+    if new_steps <= left_steps:  # back, so nothing that came later is in force, read or not
+        is_left |= Q(version_after__gt=revision.restores)
+    runs = CompactionRun.objects.select_for_update().filter(session_id=session_id)
+    runs = runs.order_by("version_after")
+    undone_runs = list(runs.filter(is_left, status=Status.APPLIED))
+    redone_runs = list(runs.filter(status=Status.REWOUND, version_after__in=new_steps))
     _set_status(undone_runs, Status.REWOUND)
     _set_status(redone_runs, Status.APPLIED)
     if redone_runs and "before" in redone_runs[-1].state_after:
         after = state.parse_structured_state(redone_runs[-1].state_after)
         state.store_structured_state(session_id, after)
-    elif undone_runs:
-        state.rewind_structured_state(undone_runs[0])
+    else:
+        state.rewind_structured_state(undone_runs)
+    return revision.version
 
 
 def _set_status(runs: list[CompactionRun], status: str) -> None:

@@ -133,7 +133,7 @@ def apply_run(
     """Install the outcome in place of what the run replaces, and record it, all or nothing.
 
     Where other stages made room although no summary was written, the run records the reason, and
-    the next automatic run waits as after a failure. Raises StaleTranscript and RunLeaseLost; then
+    the next automatic run waits as after a failure. Raises StaleContext and RunLeaseLost; then
     nothing has changed.
     """
     was_announced = run.announced

@@ -24,10 +24,6 @@ from compaction.sessions.translation import (
 )
 
 
-class StaleTranscript(Exception):
-    """The context changed after the transcript was loaded, so nothing was installed."""
-
-
 def load_transcript(
     facts: SessionFacts, *, fit_request: Callable[[Request], Request] | None = None
 ) -> Transcript:
@@ -76,7 +72,7 @@ def install_outcome(
 ) -> int:
     """Install an outcome by compare-and-swap, and return the new version.
 
-    Raises StaleTranscript if the context's version or one of the transcript's messages has
+    Raises StaleContext if the context's version or one of the transcript's messages has
     changed since the transcript was loaded.
     """
     edits = [
@@ -89,22 +85,19 @@ def install_outcome(
         "summarized_up_to": outcome.summarized_up_to,
         "untold_seqs": outcome.untold_seqs,
     }
-    try:
-        revision = revisions.install_revision(
-            session_id,
-            base_version=transcript.version,
-            summary=outcome.summary,
-            boundary_seq=outcome.boundary_seq,
-            edits=edits,
-            source_seqs=[entry.seq for entry in transcript.entries],
-            kept_seqs=outcome.exempt_seqs,
-            background=background,
-            placement={name: value for name, value in placement_fields.items() if value},
-            source=ContextRevision.Source.COMPACTION,
-            run=run,
-        )
-    except revisions.StaleContext as error:
-        raise StaleTranscript(str(error)) from None
+    revision = revisions.install_revision(
+        session_id,
+        base_version=transcript.version,
+        summary=outcome.summary,
+        boundary_seq=outcome.boundary_seq,
+        edits=edits,
+        source_seqs=[entry.seq for entry in transcript.entries],
+        kept_seqs=outcome.exempt_seqs,
+        background=background,
+        placement={name: value for name, value in placement_fields.items() if value},
+        source=ContextRevision.Source.COMPACTION,
+        run=run,
+    )
     return revision.version
 
 

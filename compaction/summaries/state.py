@@ -106,10 +106,13 @@ def build_state_record(
     }
 
 
-def rewind_structured_state(run: CompactionRun) -> None:
-    """Store the state as it was before a run, in the transaction of the rewind."""
-    if "before" in run.state_after:
-        store_structured_state(run.session_id, parse_structured_state(run.state_after["before"]))
+def rewind_structured_state(runs: Iterable[CompactionRun]) -> None:
+    """Store the state as it was before these runs, the oldest first, while they are rewound."""
+    for run in runs:
+        if "before" in run.state_after:
+            earlier_state = parse_structured_state(run.state_after["before"])
+            store_structured_state(run.session_id, earlier_state)
+            return
 
 
 def revert_runs(session_id: UUID, runs: Iterable[CompactionRun]) -> None:

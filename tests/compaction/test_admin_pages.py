@@ -178,6 +178,29 @@ def test_a_timeline_shows_sizes_versions_and_acts(
     assert {"admin.edit", "admin.rewind", "admin.clear", "admin.compact"} <= acts
 
 
+def test_a_version_that_restored_another_one_brings_back_the_same_runs(
+    full: Session, operator: Client
+) -> None:
+    first = engine.compact_now(full.pk, trigger="manual", up_to_seq=4)
+    second = engine.compact_now(full.pk, trigger="manual", up_to_seq=6)
+    address = find_timeline(full)
+    operator.post(address, {"act": "rewind", "version": "1"})
+    third = engine.compact_now(full.pk, trigger="manual", up_to_seq=8)
+    full.refresh_from_db()
+    assert full.context_version == 4
+
+    def read_statuses() -> list[str]:
+        return list(CompactionRun.objects.order_by("created_at").values_list("status", flat=True))
+
+    assert [first.status, second.status, third.status] == ["applied"] * 3
+    operator.post(address, {"act": "rewind", "version": "3"})
+    assert read_statuses() == ["applied", "rewound", "rewound"]
+    operator.post(address, {"act": "rewind", "version": "2"})
+    assert read_statuses() == ["applied", "applied", "rewound"]
+    operator.post(address, {"act": "rewind", "version": "0"})
+    assert read_statuses() == ["rewound"] * 3
+
+
 def open_policy(operator: Client, row: CompactionPolicy) -> tuple[str, dict[str, Any]]:
     address = reverse("admin:compaction_compactionpolicy_change", args=[row.pk])
     page = operator.get(address).content.decode()

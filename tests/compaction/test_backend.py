@@ -20,7 +20,7 @@ from compaction.sessions.facts import (
     load_session_facts,
     sum_message_tokens,
 )
-from compaction.sessions.transcripts import StaleTranscript, install_outcome, load_transcript
+from compaction.sessions.transcripts import install_outcome, load_transcript
 from models_registry.models import AiModel
 from tests.support.sample_files import build_png
 
@@ -104,7 +104,7 @@ def test_what_a_pass_leaves_is_what_the_next_one_finds(talked: Session) -> None:
 def test_a_pass_over_a_context_that_changed_is_refused(talked: Session) -> None:
     old = load(talked)
     install(talked)
-    with pytest.raises(StaleTranscript):
+    with pytest.raises(revisions.StaleContext):
         install_outcome(
             talked.pk, old, Outcome(status="applied", summary="x", boundary_seq=9), run="r"
         )

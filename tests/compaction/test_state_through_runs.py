@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from chatcore.models import Session
+from chatcore.turns import deletion
 from compaction.models import WorkingState
 from compaction.runs import engine
 from compaction.summaries import state as summary_state
@@ -208,6 +209,21 @@ def test_a_rewind_of_the_first_run_brings_back_an_empty_one(
     compact(session, scripted, reply_with_delta({"tasks": {"add": ["Pack"]}}))
     engine.rewind_run(first)
     assert summary_state.load_structured_state(session.pk).is_empty
+
+
+def test_a_rewind_past_a_run_of_deleted_messages_brings_the_state_back_too(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    first = compact(session, scripted, reply_with_delta(DELTA))
+    second = compact(session, scripted, reply_with_delta({"tasks": {"add": ["Pack"]}}))
+    assert second.boundary_after
+    deletion.delete_message(session.messages.get(seq=second.boundary_after - 1))
+    compact(session, scripted, reply_with_delta({"tasks": {"add": ["Sing"]}}))
+    assert list_items(session, "tasks") == ("Book a flight", "Sing")
+    engine.rewind_to_run(first)
+    second.refresh_from_db()
+    assert second.status == "rewound"
+    assert list_items(session, "tasks") == ("Book a flight",)
 
 
 # Folding

@@ -24,7 +24,8 @@ LARGE_USAGE = (7000, 50)  # usage of a request that is over the threshold of 6,9
 
 def fill_session(session: Session, *, messages: int = 14, tokens: int = 485) -> None:
     """Store alternating messages of that many estimated tokens each, the user's first."""
-    start = session.messages.count()
+    newest_message = session.messages.order_by("-seq").first()
+    start = newest_message.seq if newest_message else 0
     rows = [
         Message(
             session=session,
@@ -36,7 +37,7 @@ def fill_session(session: Session, *, messages: int = 14, tokens: int = 485) -> 
     ]
     Message.objects.bulk_create(rows)
     Session.objects.filter(pk=session.pk).update(
-        last_seq=start + messages, message_count=start + messages
+        last_seq=start + messages, message_count=session.messages.count()
     )
     session.refresh_from_db()
 
