@@ -4,7 +4,6 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.contrib.admin.apps import SimpleAdminConfig
 
-from chatcore.base.traces.spans import start_traces
 from chatcore.serving.error_reports import start_error_reports
 
 
@@ -21,8 +20,6 @@ class Chatcore(AppConfig):
 
         signals.files_released.connect(_delete_files, dispatch_uid="chatcore.files")
         start_error_reports(settings.SENTRY_DSN)
-        if settings.TRACES != "off":
-            start_traces(has_contents=settings.TRACES == "contents")
 
 
 def _delete_files(names: list[str], **_: object) -> None:

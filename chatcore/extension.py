@@ -90,6 +90,10 @@ OPTIONAL_APPS = (
     OptionalApp("metrics"),
     OptionalApp("sharing", tables=("chatcore_share",)),
     OptionalApp("prompts", tables=("prompts_prompt",)),
+    OptionalApp(
+        "tracing",
+        settings={"MIDDLEWARE": ["chatcore.contrib.tracing.middleware.RequestTraces"]},
+    ),
     OptionalApp("webhooks", tables=("chatcore_webhookdelivery", "chatcore_webhook")),
     OptionalApp(
         "memory",

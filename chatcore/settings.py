@@ -27,9 +27,8 @@ from chatcore.base.environment import (
     read_switch,
     read_text,
     read_threshold,
-    read_traces,
 )
-from chatcore.base.installed_apps import read_installed_apps
+from chatcore.base.installed_apps import get_app_setting, read_installed_apps
 from chatcore.base.rest.conventions import REST_FRAMEWORK as REST_FRAMEWORK
 from chatcore.base.rest.conventions import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
 from chatcore.files.settings import build_folder_storage, read_object_storage
@@ -116,7 +115,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "chatcore.serving.probes.Probes",
     "chatcore.web.middleware.RequestIds",
-    "chatcore.web.middleware.RequestTraces",
+    *get_app_setting("MIDDLEWARE", []),
     "corsheaders.middleware.CorsMiddleware",
     "chatcore.web.middleware.SecurityHeaders",
     "chatcore.web.middleware.CompressedPages",
@@ -425,7 +424,7 @@ METRICS_DIR = Path(read_text("CHATCORE_METRICS_DIR") or DATA_DIR / "metrics" / s
 METRICS_TOKEN = read_text("CHATCORE_METRICS_TOKEN")
 
 SENTRY_DSN = read_sentry_dsn("CHATCORE_SENTRY_DSN")
-TRACES = read_traces("CHATCORE_TRACES")
+TRACES = read_choice("CHATCORE_TRACES", ["off", "on", "contents"])
 LOGGING = build_settings(
     read_choice("CHATCORE_LOG_FORMAT", ["logfmt", "json"]),
     read_choice("CHATCORE_LOG_LEVEL", ["INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL"]),

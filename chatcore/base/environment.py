@@ -230,14 +230,6 @@ def read_redis_url(name: str) -> str:
     return url
 
 
-def read_traces(name: str) -> str:
-    """Return whether traces are made: off, on or contents. The extra `traces` must be there."""
-    value = read_choice(name, ["off", "on", "contents"])
-    if value != "off" and importlib.util.find_spec("opentelemetry") is None:
-        raise ImproperlyConfigured(f"{name} needs packages: pip install 'chatcore[traces]'.")
-    return value
-
-
 def read_sentry_dsn(name: str) -> str:
     """Return where errors are reported, or an empty string. The extra `sentry` must be there."""
     dsn = read_text(name).strip()

@@ -13,7 +13,7 @@ from typing import Any
 from django.utils.module_loading import import_string
 
 from chatcore.base.threads import run_in_thread
-from chatcore.base.traces import spans
+from chatcore.base.tracing import get_traces
 from chatcore.providers.adaptation import stream_adapted
 from chatcore.providers.base import (
     Capabilities,
@@ -23,7 +23,6 @@ from chatcore.providers.base import (
     StreamPart,
 )
 from chatcore.providers.errors import ProviderAuth
-from chatcore.providers.traces import trace_call
 from models_registry.keys import UnreadableKey
 from models_registry.models import AiModel, Provider
 
@@ -36,7 +35,7 @@ PROTOCOLS = {
 def stream(connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
     """Stream one call through the provider of the connection's protocol."""
     parts = stream_adapted(_load_provider(connection.protocol).stream, connection, request)
-    return trace_call(connection, request, parts) if spans.are_on() else parts
+    return get_traces().trace_call(connection, request, parts)
 
 
 def get_capabilities(protocol: str) -> Capabilities:

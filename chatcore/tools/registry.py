@@ -12,12 +12,11 @@ from chatcore.accounts.rights import (
     list_allowed_in,
     list_allowed_tools,
 )
-from chatcore.base.traces import spans
+from chatcore.base.tracing import get_traces
 from chatcore.context.live_messages import ActiveRevision
 from chatcore.models import Session, Turn
 from chatcore.projects.system_text import has_left_out
 from chatcore.providers.base import Tool, ToolCall
-from chatcore.providers.traces import trace_tool
 from chatcore.tools import (
     calculate,
     current_time,
@@ -107,12 +106,13 @@ def run_allowed_tool(call: ToolCall, turn: Turn) -> ToolOutcome:
 
     A model may name a tool that it was not offered: a text that it read can say so.
     """
-    with trace_tool(call):
+    traces = get_traces()
+    with traces.trace_tool(call):
         if refusal := _find_refusal(call.name, turn.session_id):
             outcome = ToolOutcome(content=refusal, is_error=True)
         else:
             outcome = run_tool(call, session_id=turn.session_id, turn=turn)
-        spans.note({}, error_type="tool_error" if outcome.is_error else "")
+        traces.note({}, error_type="tool_error" if outcome.is_error else "")
     return outcome
 
 

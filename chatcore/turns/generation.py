@@ -25,7 +25,7 @@ from chatcore.accounts.spending import (
 )
 from chatcore.base.metrics import counts
 from chatcore.base.threads import PREPARATION, TOOLS, keep_trying, run_until_stored
-from chatcore.base.traces import spans
+from chatcore.base.tracing import Attributes, get_traces
 from chatcore.context.compactor import FittedRequest
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType
@@ -93,13 +93,14 @@ class TurnWork:
 
 async def generate_answer(turn_id: UUID, *, turn: Turn) -> None:
     """Answer a turn, which is handed on as it was committed."""
-    with spans.open_span("turn", {"chatcore.turn.id": str(turn_id)}):
+    with get_traces().open_span("turn", {"chatcore.turn.id": str(turn_id)}):
         await _work_on_turn(turn_id, _run_rounds, turn)
 
 
 async def resume_answer(turn_id: UUID) -> None:
     """Continue with a turn that has waited."""
-    with spans.open_span("turn", {"chatcore.turn.id": str(turn_id), "chatcore.turn.resumed": True}):
+    attributes: Attributes = {"chatcore.turn.id": str(turn_id), "chatcore.turn.resumed": True}
+    with get_traces().open_span("turn", attributes):
         await _work_on_turn(turn_id, _resume_rounds)
 
 

@@ -22,7 +22,7 @@ from chatcore.base.metrics import counts
 from chatcore.base.row_by_row import try_each
 from chatcore.base.runner import turn_runner
 from chatcore.base.threads import RECOVERY
-from chatcore.base.traces import spans
+from chatcore.base.tracing import get_traces
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, NewEvent, TurnEndPayload, TurnEndType
 from chatcore.models import Message, Session, Turn
@@ -170,7 +170,8 @@ def count_end(turn: Turn, model: str) -> None:
         "chatcore.turn.status": str(turn.status),
     }
     is_failure = turn.status in (Turn.Status.FAILED, Turn.Status.INTERRUPTED)
-    spans.note(attributes, error_type=(turn.error or {}).get("type", "") if is_failure else "")
+    error_type = (turn.error or {}).get("type", "") if is_failure else ""
+    get_traces().note(attributes, error_type=error_type)
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Middlewares of every request: its id and trace, the headers of its response, and outages.
+"""Middlewares of every request: its id, the headers of its response, and outages.
 
 Those of accounts stand in chatcore/accounts; the probes in chatcore/serving/probes.py.
 """
@@ -11,7 +11,6 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
-from django.core.exceptions import MiddlewareNotUsed
 from django.core.signals import got_request_exception
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -23,7 +22,6 @@ from structlog.contextvars import bind_contextvars, bound_contextvars
 from chatcore.base.rest.commits import watch_commits
 from chatcore.base.rest.problems import Problem, build_headers, build_outage_problem
 from chatcore.base.rest.refusals import build_refusal, is_api_path
-from chatcore.base.traces import spans
 
 # Messages are texts of models and strangers. The page cleans them; if that ever fails, a script of
 # theirs still does not run and a picture of theirs does not call home. Inline styles are allowed,
@@ -66,36 +64,6 @@ class RequestIds:
         # Without its cookie, nobody has to look for a browser's session.
         if settings.SESSION_COOKIE_NAME in request.COOKIES:
             bind_contextvars(user=request.session.get(SESSION_KEY))
-
-
-class RequestTraces:
-    """Middleware: opens a span for each request. Without traces it takes itself out.
-
-    A span ends when the answer begins; a stream is a turn's, which has a span of its own.
-    """
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
-        if not spans.are_on():
-            raise MiddlewareNotUsed
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        """Answer the request. Its span is named by the route, which has no ids and no search."""
-        attributes = {"http.request.method": request.method, "url.scheme": request.scheme}
-        with spans.open_span(
-            str(request.method), attributes, kind="server", headers=request.headers
-        ) as span:
-            response = self.get_response(request)
-            if span is not None:
-                match = request.resolver_match
-                route = f"/{match.route}" if match else None
-                if route:
-                    span.update_name(f"{request.method} {route}")
-                    span.set_attribute("http.route", route)
-                span.set_attribute("http.response.status_code", response.status_code)
-                if response.status_code >= 500:
-                    spans.note_error(span, str(response.status_code))
-        return response
 
 
 class SecurityHeaders:

@@ -34,7 +34,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from chatcore.base.metrics import counts
-from chatcore.base.traces import spans
+from chatcore.base.tracing import Attributes, get_traces
 from chatcore.events.log import append_events
 from chatcore.events.types import (
     CompactionAppliedPayload,
@@ -64,28 +64,26 @@ MIN_GAIN_RATIO = 0.05  # of the threshold; a run that gains less counts as fruit
 
 
 @contextmanager
-def trace_run(run: CompactionRun) -> Iterator[object]:
+def trace_run(run: CompactionRun) -> Iterator[None]:
     """Open a span around a run, with one for its wait in the queue."""
-    if not spans.are_on():
-        yield None
-        return
-    attributes = {
+    traces = get_traces()
+    attributes: Attributes = {
         "chatcore.run.id": str(run.pk),
         "chatcore.run.trigger": run.trigger,
         "chatcore.run.policy": run.policy,
         "chatcore.run.attempt": run.attempts,
         "gen_ai.conversation.id": str(run.session_id),
     }
-    with spans.open_span("compaction run", attributes, kind="consumer") as span:
+    with traces.open_span("compaction run", attributes, kind="consumer"):
         if run.enqueued_at:
-            spans.begin_span("wait in the queue", {}, start=run.enqueued_at).end()
-        yield span
-    spans.send_spans()  # a worker's process may end next
+            traces.note_wait("wait in the queue", run.enqueued_at)
+        yield
+    traces.send()  # a worker's process may end next
 
 
 def count_run(run: CompactionRun) -> None:
     """Count a run that has ended, in this process's metrics."""
-    spans.note(
+    get_traces().note(
         {
             "chatcore.run.status": str(run.status),
             "chatcore.run.tokens_before": run.tokens_before,

@@ -45,6 +45,7 @@ WORDS = {
     "memory": r"ledger|lifted from|summary lea(f|ves)|not in the summary|context/missing",
     "sharing": r"shared? (a |this )?chats?\b|\"share\"|/shares?\b|>\s*share\s*<|public links?",
     "prompts": r"(?<!-)\bprompts\b(?! library)",
+    "tracing": r"opentelemetry|chatcore_traces",
     "webhooks": r"webhook",
 }
 PATHS = {

@@ -1,15 +1,20 @@
 """Traces as a collector gets them: requests, turns, calls, tools and compactions, by convention."""
 
+import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import User
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from chatcore.base.runner import turn_runner
-from chatcore.base.traces import spans
+from chatcore.base.tracing import Traces, get_traces
+from chatcore.contrib.tracing import spans
 from chatcore.models import Session
 from tests.support.post_collector import PostCollector
 from tests.support.scripted_model import ScriptedModel, make_tool_call
@@ -22,7 +27,8 @@ HEADERS = {"traceparent": f"00-{CLIENT_TRACE}-00f067aa0ba902b7-01"}
 
 
 @pytest.fixture
-def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[PostCollector]:
+def collector(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[PostCollector]:
+    settings.TRACES = "on"
     with PostCollector() as server:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.url)
         spans.start_traces(has_contents=False)
@@ -117,10 +123,22 @@ def test_contents_are_in_traces_only_where_an_operator_wants_them(
 def test_without_traces_nothing_is_opened_and_no_statement_is_added(
     api: APIClient, session: Session
 ) -> None:
-    assert not spans.are_on()
-    with CaptureQueriesContext(connection) as captured, spans.open_span("nothing", {}) as span:
-        spans.note({"a": 1}, error_type="b")
+    traces = get_traces()
+    assert type(traces) is Traces
+    with CaptureQueriesContext(connection) as captured, traces.open_span("nothing", {}) as span:
+        traces.note({"a": 1}, error_type="b")
     assert (span, len(captured)) == (None, 0)
+
+
+def test_a_server_without_the_packages_of_traces_does_not_start_with_them(
+    monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.TRACES = "on"
+    exporter = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+    monkeypatch.setitem(sys.modules, exporter, None)
+    monkeypatch.delitem(sys.modules, spans.__name__)
+    with pytest.raises(ImproperlyConfigured, match=r"pip install 'chatcore\[traces\]'"):
+        apps.get_app_config("tracing").ready()
 
 
 def test_a_collector_that_is_away_costs_no_answer(
