@@ -2,15 +2,12 @@
 
 import asyncio
 import contextlib
-import logging
 import threading
 import time
 from collections.abc import Iterator
 
 from chatcore.accounts.senders import Sender, find_signed_in
-from chatcore.base.threads import give_back_connection, use_own_connection
-
-logger = logging.getLogger(__name__)
+from chatcore.base.threads import give_back_connection, outlive_errors, use_own_connection
 
 # Whoever is signed out reads on for this time and that of a query.
 CHECK_SECONDS = 3.0
@@ -69,15 +66,11 @@ class SignOutWatch:
                     # Under the lock, so that who comes now starts another thread.
                     self._thread = None
                     return
-            try:
+            # All open streams depend on this thread, so nothing may end it.
+            with outlive_errors("nobody can be asked who is signed in"):
                 self._end_others(senders, find_signed_in(senders))
-            except Exception as error:  # noqa: BLE001 - whatever is away comes back
-                logger.warning("nobody can be asked who is signed in: %s", error)
-            # All open streams depend on this thread, so nothing that this raises may end it.
-            try:
+            with outlive_errors("a connection could not be given back"):
                 give_back_connection()
-            except Exception as error:  # noqa: BLE001
-                logger.warning("a connection could not be given back: %s", error)
 
     def _end_others(self, senders: list[Sender], signed_in_senders: set[Sender]) -> None:
         with self._lock:

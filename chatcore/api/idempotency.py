@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from datetime import timedelta
 from functools import wraps
 from typing import Any
@@ -96,13 +96,13 @@ def repeatable(*, in_transaction: bool = True) -> Callable[[CreateMethod], Creat
             if not is_new:
                 return _replay(request, row)
             request.claimed_key = row  # type: ignore[attr-defined]
-            try:
-                with _keep_claim(row):
-                    return create(view, request, *args, **kwargs)
-            except BaseException:
+            with ExitStack() as undo:
                 # Not one that is settled, or that another request has taken over.
-                IdempotencyKey.objects.filter(pk=row.pk, status=None).delete()
-                raise
+                undo.callback(IdempotencyKey.objects.filter(pk=row.pk, status=None).delete)
+                with _keep_claim(row):
+                    response = create(view, request, *args, **kwargs)
+                undo.pop_all()
+                return response
 
         return create_once
 

@@ -14,6 +14,8 @@ from django.conf import settings
 from django.utils.functional import SimpleLazyObject
 from django.utils.module_loading import import_string
 
+from chatcore.base.threads import outlive_errors
+
 logger = logging.getLogger(__name__)
 
 # A compaction before a request, or a slow tool, holds a thread for minutes. There are many, so that
@@ -115,10 +117,8 @@ class ThreadTurnRunner:
 
         async def repeat_chore() -> None:
             while True:
-                try:
+                with outlive_errors("chore failed"):
                     await chore()
-                except Exception:
-                    logger.exception("chore failed")
                 await asyncio.sleep(seconds)
 
         asyncio.run_coroutine_threadsafe(repeat_chore(), self._ensure_loop())

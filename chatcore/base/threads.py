@@ -52,6 +52,21 @@ def use_own_connection(*, lock_seconds: float | None = None) -> None:
 
 
 @contextmanager
+def outlive_errors(message: str) -> Iterator[None]:
+    """Log what is raised inside and go on, for threads that others depend on.
+
+    What is away comes back, so it is only warned of.
+    """
+    try:
+        yield
+    except Exception as error:
+        if find_outage(error):
+            logger.warning("%s: %s", message, error)
+        else:
+            logger.exception(message)
+
+
+@contextmanager
 def repeat_beside(work: Callable[[], object], *, seconds: float, name: str) -> Iterator[None]:
     """Do some work every so many seconds until the block ends, in a thread of its own.
 

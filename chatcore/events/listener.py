@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import close_old_connections, connection
 from django.utils.module_loading import import_string
 
+from chatcore.base.threads import outlive_errors
 from chatcore.events.hub import EventHub, event_hub
 from chatcore.events.relays.base import EventRelay
 from chatcore.models import Session
@@ -86,9 +87,11 @@ class EventListener:
                     logger.warning("events of other processes come late: %s", error)
                 is_open = False
                 time.sleep(RETRY_SECONDS)
-                self._check_while_away()
+                with outlive_errors("sessions could not be checked"):
+                    self._check_sessions()
             finally:
-                _give_back_connections()
+                with outlive_errors("a connection could not be given back"):
+                    close_old_connections()
         relay.close()
 
     def _has_ended(self) -> bool:
@@ -99,12 +102,6 @@ class EventListener:
             self._thread = None
             return True
 
-    def _check_while_away(self) -> None:
-        try:
-            self._check_sessions()
-        except Exception:  # noqa: BLE001 - the database is away too; it is asked again
-            _give_back_connections()
-
     def _check_sessions(self) -> None:
         watched_sessions = list(self._hub.list_watched())
         for start in range(0, len(watched_sessions), SESSIONS_AT_ONCE):
@@ -114,14 +111,6 @@ class EventListener:
             )
             self._hub.announce(last_seqs)
             self._hub.end_sessions(set(session_ids) - last_seqs.keys())
-
-
-def _give_back_connections() -> None:
-    # Readers of all sessions depend on this thread, so nothing that this raises may end it.
-    try:
-        close_old_connections()
-    except Exception as error:  # noqa: BLE001
-        logger.warning("a connection could not be given back: %s", error)
 
 
 event_listener = EventListener(event_hub)

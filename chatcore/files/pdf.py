@@ -5,7 +5,7 @@ from pathlib import Path
 from chatcore.files.child_process import run_reader
 
 _READER = Path(__file__).with_name("pdf_reader.py")
-_ERROR_MESSAGES = {2: "This PDF cannot be read.", 3: "This PDF is locked with a password."}
+_LOCKED = 3  # the exit code
 
 
 class UnreadablePdf(Exception):
@@ -24,6 +24,8 @@ def extract_text(data: bytes, *, owner: object = None) -> str:
     pages, is read only up to there. Raises UnreadablePdf.
     """
     output, exit_code = run_reader(_READER, data, owner=owner)
-    if exit_code in _ERROR_MESSAGES or (exit_code and not output):
-        raise UnreadablePdf(_ERROR_MESSAGES.get(exit_code, _ERROR_MESSAGES[2]))
+    if exit_code == _LOCKED:
+        raise UnreadablePdf("This PDF is locked with a password.")
+    if exit_code and not output:
+        raise UnreadablePdf("This PDF cannot be read.")
     return output.decode(errors="ignore").replace("\x00", "").strip()

@@ -1,7 +1,8 @@
 """Read one PDF file in a process of its own, under limits of time and memory.
 
 `pdf.py` runs this file as a program: bytes on the standard input, text on the standard output. The
-exit code is 2 when the PDF cannot be read, and 3 when it needs a password.
+exit code is 3 when the PDF needs a password, and another than 0 when it cannot be read: a damaged
+one can raise anything.
 """
 
 import io
@@ -35,8 +36,6 @@ def main() -> int:
         page_count = len(reader.pages)
     except pypdf.errors.DependencyError:  # encrypted in a way that needs a package we do not have
         return 3
-    except Exception:  # noqa: BLE001 - a damaged file can raise anything
-        return 2
     _write_pages(reader, page_count)
     return 0
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.db import DatabaseError
+from django.core.exceptions import SuspiciousFileOperation
 
 from chatcore.base.databases.outages import StorageAway
 from chatcore.base.token_estimate import estimate_tokens
@@ -60,9 +60,7 @@ class ToolOutput:
             return replace(self, refusal=NO_SPACE_NOTE)
         except StorageAway:
             return self
-        except DatabaseError:
-            raise
-        except Exception:
+        except (OSError, SuspiciousFileOperation):
             logger.exception("an output of session %s could not be stored", session.pk)
             return replace(self, refusal=NOT_STORED_NOTE)
         return replace(self, stored_text=stored_text)

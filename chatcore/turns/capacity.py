@@ -102,16 +102,15 @@ def _take_slot(user_id: object) -> Slot:
         raise ProcessOverloaded from None
     except UserFull:
         raise TooManyTurnsAtOnce from None
-    try:
+    with contextlib.ExitStack() as undo:
+        undo.callback(slot.release)
         # After the place is taken: whoever closes the admission either is seen here, or counts it.
         if not is_admitting():
             raise ProcessStopping
         # After the place is taken: two requests at once then count each other, here or there.
         if _count_running_turns(user_id) + slot.user_position > user_limit:
             raise TooManyTurnsAtOnce
-    except BaseException:
-        slot.release()
-        raise
+        undo.pop_all()
     return slot
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from django.db import OperationalError, close_old_connections, connections, transaction
 
 from chatcore.base.databases.outages import DATABASE_LOCKED, find_outage
-from chatcore.base.threads import use_own_connection
+from chatcore.base.threads import outlive_errors, use_own_connection
 from chatcore.events import log as event_log
 from chatcore.models import Message, Turn
 from chatcore.models.statements import NewRows, reserve_numbers
@@ -72,11 +72,9 @@ class DeltaWriter:
             if self._has_beginning.wait(max(FLUSH_SECONDS - since, 0)):
                 time.sleep(max(FIRST_SECONDS - since, 0))
             self._has_beginning.clear()
-            try:
+            # Without this thread no answer would be stored.
+            with outlive_errors("the writer of deltas goes on after an error"):
                 self._write_waiting()
-            except Exception:
-                # The thread must outlive everything: without it no answer would be stored.
-                logger.exception("the writer of deltas goes on after an error")
             written_at = time.monotonic()
         connections.close_all()
 
@@ -137,7 +135,10 @@ class DeltaWriter:
         """Write the deltas in one transaction, and note afterwards what is stored."""
         messages = {recorder: recorder.message for recorder in recorders}
         written_deltas: dict[AnswerRecorder, list[NewDelta]] = {}
-        try:
+        with contextlib.ExitStack() as undo:
+            # The error may come after the commit, so the log may have these deltas. Noted under the
+            # lock, because the end of the answer may be the next to write.
+            undo.callback(_note_doubt, messages)
             with _open_transaction():
                 locked_turns = lock_free_turns([recorder.turn.pk for recorder in recorders])
                 for recorder in recorders:
@@ -147,13 +148,7 @@ class DeltaWriter:
                 _store({recorder: deltas for recorder, deltas in written_deltas.items() if deltas})
             for recorder, deltas in written_deltas.items():
                 recorder.mark_stored(deltas)
-        except BaseException:
-            for recorder, message in messages.items():
-                recorder.message = message
-                # The error may have come after the commit, so the log may have these deltas. Noted
-                # under the lock, because the end of the answer may be the next to write.
-                recorder.is_uncertain = True
-            raise
+            undo.pop_all()
         unlocked_recorders = [item for item in recorders if item not in written_deltas]
         if unlocked_recorders:
             self._settle_unlocked(unlocked_recorders)
@@ -170,6 +165,12 @@ class DeltaWriter:
                 self.submit(recorder)
             else:
                 recorder.failure = TurnLost(str(recorder.turn.pk))
+
+
+def _note_doubt(messages: Mapping["AnswerRecorder", Message | None]) -> None:
+    for recorder, message in messages.items():
+        recorder.message = message
+        recorder.is_uncertain = True
 
 
 @contextlib.contextmanager

@@ -165,21 +165,20 @@ class AnswerRecorder:
     @contextlib.contextmanager
     def open_transaction(self) -> Iterator[LockedTurn]:
         """Open a transaction that has locked the running turn, and yield it. Raises TurnLost."""
-        with self._take_lock_and_connection():
-            message = copy.copy(self.message)
-            is_closed = self.is_closed
-            try:
-                with transaction.atomic():
-                    locked_turn = lock_running_turn(self.turn.pk)
-                    self.read_back_if_uncertain()
-                    yield locked_turn
-            except BaseException:
-                # The rollback has taken back rows that these attributes describe. With the new
-                # values, the next write would refer to a message that does not exist.
-                self.message = message
-                self.is_closed = is_closed
-                self.is_uncertain = True
-                raise
+        with self._take_lock_and_connection(), contextlib.ExitStack() as undo:
+            # A rollback takes back rows that these attributes describe. With the new values,
+            # the next write would refer to a message that does not exist.
+            undo.callback(self._note_doubt, copy.copy(self.message), is_closed=self.is_closed)
+            with transaction.atomic():
+                locked_turn = lock_running_turn(self.turn.pk)
+                self.read_back_if_uncertain()
+                yield locked_turn
+            undo.pop_all()
+
+    def _note_doubt(self, message: Message | None, *, is_closed: bool) -> None:
+        self.message = message
+        self.is_closed = is_closed
+        self.is_uncertain = True
 
     @contextlib.contextmanager
     def _take_lock_and_connection(self) -> Iterator[None]:

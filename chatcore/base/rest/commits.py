@@ -77,13 +77,11 @@ def all_or_nothing(request: object) -> Iterator[None]:
 
     For work of several transactions whose parts nobody sees before the last one is committed.
     """
-    try:
+    with contextlib.ExitStack() as undo:
+        if watch := getattr(request, "commit_watch", None):
+            undo.callback(setattr, watch, "has_committed", False)
         yield
-    except Exception:
-        watch = getattr(request, "commit_watch", None)
-        if watch:
-            watch.has_committed = False
-        raise
+        undo.pop_all()
 
 
 def describe_stored_part(request: Any, error: BaseException) -> str:

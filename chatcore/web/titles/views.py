@@ -1,5 +1,6 @@
 """The request of a page for the title of its chat."""
 
+from contextlib import ExitStack
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
@@ -28,21 +29,20 @@ def request_title(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         slot = writing.take_slot(request.user.pk)
     except (ProcessFull, UserFull):
         return HttpResponse(status=204)
-    try:
+    with ExitStack() as stack:
+        stack.callback(slot.release)
         job = _find_job(session)
-        if job is not None:
-            return hand_over_stream(
-                request,
-                writing.write_title(job),
-                content_type="text/plain",
-                headers={},
-                on_end=slot.release,
-            )
-    except BaseException:
-        slot.release()
-        raise
-    slot.release()
-    return HttpResponse(status=204)
+        if job is None:
+            return HttpResponse(status=204)
+        response = hand_over_stream(
+            request,
+            writing.write_title(job),
+            content_type="text/plain",
+            headers={},
+            on_end=slot.release,
+        )
+        stack.pop_all()  # the stream's end gives the place back
+        return response
 
 
 def _find_job(session: Session) -> writing.TitleJob | None:
