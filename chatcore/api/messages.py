@@ -13,11 +13,12 @@ from chatcore.api.ownership import find_owned_session, get_owned_session
 from chatcore.api.serializers.messages import MessageSerializer, build_message_context
 from chatcore.api.sessions import parse_flag
 from chatcore.api.turn_requests import (
+    NEW_TURN_RESPONSES,
     TURN_PARAMETERS,
     NewMessageSerializer,
     build_idempotency_fields,
+    respond_with_turn,
 )
-from chatcore.api.turn_responses import NEW_TURN_RESPONSES, respond_with_turn
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.models import Message

@@ -21,7 +21,7 @@ from chatcore.api.new_sessions import build_created_response
 from chatcore.api.ownership import get_owned_session
 from chatcore.api.serializers.messages import ImportedSerializer, ImportSerializer
 from chatcore.api.serializers.sessions import SessionSerializer
-from chatcore.api.turn_responses import TURN_RESPONSES
+from chatcore.api.turn_requests import TURN_RESPONSES
 from chatcore.base.rest import conditions, limits
 from chatcore.base.rest.commits import all_or_nothing
 from chatcore.base.rest.parsers import ImportBodyParser, SessionBodyParser

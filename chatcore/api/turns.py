@@ -15,8 +15,12 @@ from chatcore.api.serializers.turns import (
     ApprovalStateSerializer,
     CancelledSerializer,
 )
-from chatcore.api.turn_requests import PREFER_PARAMETER, ToolResultsSerializer
-from chatcore.api.turn_responses import TURN_RESPONSES, respond_with_turn
+from chatcore.api.turn_requests import (
+    PREFER_PARAMETER,
+    TURN_RESPONSES,
+    ToolResultsSerializer,
+    respond_with_turn,
+)
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.fields import StrictSerializer
 from chatcore.models import Turn

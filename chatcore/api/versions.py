@@ -12,12 +12,13 @@ from chatcore.api.attachments import resolve_attachments
 from chatcore.api.ownership import get_owned_message
 from chatcore.api.serializers.messages import MessageSerializer, build_message_context
 from chatcore.api.turn_requests import (
+    NEW_TURN_RESPONSES,
     TURN_PARAMETERS,
     EditedMessageSerializer,
     RegenerateSerializer,
     build_idempotency_fields,
+    respond_with_turn,
 )
-from chatcore.api.turn_responses import NEW_TURN_RESPONSES, respond_with_turn
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.fields import StrictSerializer
 from chatcore.base.rest.problems import InvalidFieldError

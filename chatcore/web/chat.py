@@ -17,7 +17,7 @@ from chatcore.web import message_pages, timeline
 from chatcore.web.chat_list import load_chat_list, load_sidebar
 from chatcore.web.context_state import describe_context
 from chatcore.web.own_chat import get_own_chat, use_local_time
-from chatcore.web.projects.lists import choose_project, describe_project
+from chatcore.web.projects.chats import choose_project, describe_project
 from chatcore.web.titles.writing import writes_titles
 
 

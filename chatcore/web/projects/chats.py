@@ -1,8 +1,10 @@
-"""Move a chat into a project or out of it, and say on its page where it is."""
+"""The project of a chat: find it, move the chat there, and say on its page what it is told."""
 
+from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -10,10 +12,35 @@ from django.views.decorators.http import require_http_methods
 from django_htmx.http import trigger_client_event
 
 from chatcore.api.serializers.projects import parse_project_id
-from chatcore.models import Session
+from chatcore.models import Project, Session
+from chatcore.projects.system_text import list_left_out
 from chatcore.sessions.changes import record_session_change
 from chatcore.web.own_chat import get_own_chat
-from chatcore.web.projects.lists import describe_project, list_projects
+from models_registry.models import AiModel
+
+
+def list_projects(user: Any) -> QuerySet[Project]:
+    """Return the user's projects by name."""
+    return Project.objects.owned_by(user)
+
+
+def choose_project(request: HttpRequest) -> Project | None:
+    """Return the project that a new chat is to begin in, by the parameter `project`.
+
+    Raises Http404 for one that the user does not have.
+    """
+    if "project" not in request.GET:
+        return None
+    project_id = parse_project_id(request.GET["project"])
+    return get_object_or_404(list_projects(request.user), pk=project_id)
+
+
+def describe_project(project: Project | None, model: AiModel | None) -> dict[str, object] | None:
+    """Return what the page of a chat says of its project; None without one."""
+    if project is None:
+        return None
+    window = model.request_limit if model else None
+    return {"project": project, "left_out_files": list_left_out(project, window)}
 
 
 @login_required

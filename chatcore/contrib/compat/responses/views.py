@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from chatcore.api import event_streams
 from chatcore.api.errors import build_turn_problem
 from chatcore.api.long_responses import call_at_end
-from chatcore.api.turn_responses import wait_for_end
+from chatcore.api.turn_requests import wait_for_end
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.auth import SignedInRequest, get_scope
 from chatcore.base.rest.problems import InvalidFieldError
