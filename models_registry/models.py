@@ -37,6 +37,16 @@ class AddressField(models.CharField):
         return name, "django.db.models.CharField", arguments, options
 
 
+class ProtocolField(models.CharField):
+    """A protocol. Migrations know Django's field without choices: a new one needs no migration."""
+
+    def deconstruct(self) -> Any:
+        """Return Django's field, so that no migration names this module."""
+        name, _, arguments, options = super().deconstruct()
+        options.pop("choices", None)
+        return name, "django.db.models.CharField", arguments, options
+
+
 class PriceTiersField(models.JSONField):
     """Prices of long requests. Migrations know Django's field, as above."""
 
@@ -65,11 +75,13 @@ class Provider(models.Model):
     """An endpoint for requests to language models: a protocol, an address and a key."""
 
     class Protocol(TextChoices):
+        """The protocols by the names of their modules in `chatcore/providers/`."""
+
         OPENAI = "openai", "OpenAI"
         ANTHROPIC = "anthropic", "Anthropic"
 
     name = models.SlugField(max_length=64, unique=True)
-    protocol = models.CharField(max_length=16, choices=Protocol.choices)
+    protocol = ProtocolField(max_length=16, choices=Protocol.choices)
     family = models.CharField(
         max_length=32,
         blank=True,

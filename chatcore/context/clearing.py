@@ -13,6 +13,7 @@ from chatcore.context.compactor import FittedRequest, get_compactor
 from chatcore.models import Turn
 from chatcore.providers.base import ChatMessage, Request, ToolCall
 from chatcore.providers.normal_form import find_turn
+from chatcore.providers.provider_data import drop_thoughts, has_thoughts
 from models_registry.models import AiModel
 
 CLEAR_TOOLS, CLEAR_THINKING = "clear_tool_uses_20250919", "clear_thinking_20251015"
@@ -109,10 +110,13 @@ def drop_earlier_thoughts(request: Request) -> Request:
     is over.
     """
     turn_index = find_turn(request.messages)
-    if not any(map(_has_thoughts, request.messages[: max(0, turn_index)])):
+    earlier_messages = request.messages[: max(0, turn_index)]
+    if not any(has_thoughts(message.provider_data) for message in earlier_messages):
         return request
     messages = [
-        replace(message, provider_data=_drop_thoughts(message)) if index < turn_index else message
+        replace(message, provider_data=drop_thoughts(message.provider_data))
+        if index < turn_index
+        else message
         for index, message in enumerate(request.messages)
     ]
     return replace(request, messages=messages)
@@ -182,21 +186,17 @@ def _clear_thoughts(
     messages: Sequence[ChatMessage], kept_turns: int
 ) -> tuple[list[ChatMessage], int]:
     """Return the messages with thoughts in the newest turns only, and how many lost theirs."""
-    indexes = [index for index, message in enumerate(messages) if _has_thoughts(message)]
+    indexes = [
+        index for index, message in enumerate(messages) if has_thoughts(message.provider_data)
+    ]
     old_indexes = set(indexes[: max(0, len(indexes) - kept_turns)])
     cleared_messages = [
-        replace(message, provider_data=_drop_thoughts(message)) if index in old_indexes else message
+        replace(message, provider_data=drop_thoughts(message.provider_data))
+        if index in old_indexes
+        else message
         for index, message in enumerate(messages)
     ]
     return cleared_messages, len(old_indexes)
-
-
-def _has_thoughts(message: ChatMessage) -> bool:
-    return "anthropic" in message.provider_data
-
-
-def _drop_thoughts(message: ChatMessage) -> dict[str, object]:
-    return {key: value for key, value in message.provider_data.items() if key != "anthropic"}
 
 
 def store_clearing(turn: Turn, clearing: Clearing | None) -> None:

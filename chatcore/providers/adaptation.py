@@ -12,9 +12,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Final
 
-from chatcore.providers import dialects
+from chatcore.providers import dialects, provider_data
 from chatcore.providers.base import (
-    ChatMessage,
     Connection,
     Request,
     StreamEnd,
@@ -171,12 +170,13 @@ def _adapt_thoughts(request: Request, refusal: str) -> Request | None:
     if _THOUGHTS_MISSED.search(refusal) and "thinking" in request.params:
         params = {name: value for name, value in request.params.items() if name != "thinking"}
         return replace(request, params=params)
-    has_thoughts = any("anthropic" in message.provider_data for message in request.messages)
+    has_thoughts = any(
+        provider_data.has_thoughts(message.provider_data) for message in request.messages
+    )
     if not (has_thoughts and _THOUGHTS_REFUSED.search(refusal)):
         return None
-    return replace(request, messages=[_drop_thoughts(message) for message in request.messages])
-
-
-def _drop_thoughts(message: ChatMessage) -> ChatMessage:
-    data = {name: value for name, value in message.provider_data.items() if name != "anthropic"}
-    return replace(message, provider_data=data) if data != message.provider_data else message
+    messages = [
+        replace(message, provider_data=provider_data.drop_thoughts(message.provider_data))
+        for message in request.messages
+    ]
+    return replace(request, messages=messages)

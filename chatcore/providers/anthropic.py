@@ -95,6 +95,19 @@ _EFFORTS = {"low": "low", "medium": "medium", "high": "high", "xhigh": "max", "m
 _TOOL_CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 
 
+PARAM_NAMES = frozenset(
+    {
+        *_SHARED_PARAMS,
+        "cache_control",
+        "metadata",
+        "output_config",
+        "stop_sequences",
+        "thinking",
+        "tool_choice",
+    }
+)
+
+
 class AnthropicProvider:
     """Messages.
 
@@ -106,6 +119,8 @@ class AnthropicProvider:
         has_messages_params=True, has_signed_thoughts=True, has_cache_marks=True
     )
     sdk_name = "anthropic"
+    vendor_host = "api.anthropic.com"
+    param_names = PARAM_NAMES
 
     async def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
         """Send the request, and yield its parts as they arrive. Raises only ProviderErrors."""
@@ -139,6 +154,15 @@ class AnthropicProvider:
     def list_ignored_params(self, params: Mapping[str, object]) -> list[str]:
         """Return the names of those that this protocol does not know."""
         return list_ignored_params(params)
+
+    async def fetch_models(self, connection: Connection) -> list[object]:
+        """Return the rows of the provider's list. Raises only ProviderErrors."""
+        return await provider_client.fetch_rows(
+            connection, self.sdk_name, "AsyncAnthropic", "/v1/models?limit=1000"
+        )
+
+
+PROVIDER = AnthropicProvider()
 
 
 def _build_arguments(connection: Connection, request: Request, create: Any) -> dict[str, Any]:

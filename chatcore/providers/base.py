@@ -265,6 +265,10 @@ class Capabilities:
     """Requests mark what is cached, for their choice of tools and their effort alone."""
     has_other_requests: bool = False
     """There are embeddings and completions, too."""
+    address_path: str = ""
+    """What follows the host in an address that is given without a path."""
+    has_variants: bool = False
+    """Its servers differ in their role for system texts, and in the name of an answer's limit."""
 
 
 class ProviderClient(Protocol):
@@ -273,6 +277,10 @@ class ProviderClient(Protocol):
     capabilities: ClassVar[Capabilities]
     sdk_name: ClassVar[str]
     """The Python package of the SDK, which is loaded before the first call."""
+    vendor_host: ClassVar[str]
+    """Where an empty address leads."""
+    param_names: ClassVar[frozenset[str]]
+    """The parameters that users may set (`params.py`)."""
 
     def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
         """Send the request, and yield its parts as they arrive; StreamEnd is the last.
@@ -294,6 +302,10 @@ class ProviderClient(Protocol):
 
     def list_ignored_params(self, params: Mapping[str, object]) -> list[str]:
         """Return the names of parameters of OpenAI's chat completions that are not translated."""
+        ...
+
+    async def fetch_models(self, connection: Connection) -> list[object]:
+        """Return the rows of the provider's list of models: objects, each with its name as `id`."""
         ...
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from chatcore.providers.answer_reader import AnswerReader
 from chatcore.providers.base import Connection, Request, StreamPart
+from chatcore.providers.error_mapping import translate_errors
 from chatcore.providers.errors import ProviderAuth, ProviderRejected, ProviderUnavailable
 from chatcore.providers.server_sent_events import EventSplitter
 
@@ -74,6 +75,19 @@ async def build_client_options(sdk: object, connection: Connection) -> dict[str,
         "default_query": connection.options.get("query"),
         "http_client": http_client,
     }
+
+
+async def fetch_rows(
+    connection: Connection, sdk_name: str, client_name: str, path: str
+) -> list[object]:
+    """Return the rows under `data` at a path of the provider. Raises only ProviderErrors."""
+    await load_sdk(sdk_name)
+    sdk = importlib.import_module(sdk_name)
+    with translate_errors(sdk, connection):
+        options = await build_client_options(sdk, connection)
+        answer = await getattr(sdk, client_name)(**options).get(path, cast_to=object)
+    rows = answer.get("data") if isinstance(answer, dict) else None
+    return rows if isinstance(rows, list) else []
 
 
 async def stream_parts(

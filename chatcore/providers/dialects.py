@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from chatcore.providers.base import Connection, Request
 from chatcore.providers.normal_form import MAX_CALLS
+from chatcore.providers.protocols import load_protocol
 from models_registry.provider_options import ProviderOptions
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -83,7 +84,8 @@ _FIELD_NAMES = frozenset(field.name for field in dataclasses.fields(Dialect))
 
 def find_dialect(connection: Connection, model: str) -> Dialect:
     """Return what the server of a connection needs for a model."""
-    host = urlsplit(connection.base_url).hostname or _get_vendor_host(connection.protocol)
+    protocol = load_protocol(connection.protocol)
+    host = urlsplit(connection.base_url).hostname or protocol.vendor_host
     known_dialect = _find_known_dialect(f"{host} {model}".lower())
     changes = _read_options(connection)
     return dataclasses.replace(known_dialect, **changes) if changes else known_dialect
@@ -103,10 +105,6 @@ def _find_known_dialect(name: str) -> Dialect:
         if re.search(pattern, name):
             changes |= family_changes
     return Dialect(**changes)
-
-
-def _get_vendor_host(protocol: str) -> str:
-    return "api.openai.com" if protocol == "openai" else "api.anthropic.com"
 
 
 Facts = dict[str, Any]
@@ -181,8 +179,9 @@ def join_facts(known: Mapping[str, Any], new: Mapping[str, Any]) -> Facts:
 
 def find_unknown_field(connection: Connection, request: Request, refusal: str) -> Facts | None:
     """Return what a refusal says of a field or a role that its server does not know, or None."""
+    has_variants = load_protocol(connection.protocol).capabilities.has_variants
     has_role = connection.options.get("system_role") is not False and bool(request.system)
-    if connection.protocol == "openai" and has_role and _NO_SYSTEM_ROLE.search(refusal):
+    if has_variants and has_role and _NO_SYSTEM_ROLE.search(refusal):
         return {"system_role": False}
     if not _IS_UNKNOWN.search(refusal):
         return None
@@ -190,13 +189,11 @@ def find_unknown_field(connection: Connection, request: Request, refusal: str) -
     names = [name for name in (*_OWN_FIELDS, *request.params) if name not in left_out]
     named = [name for name in names if _names_field(refusal, name)]
     if set(named) & set(_MAX_TOKENS_FIELDS):
-        return _choose_other_limit(connection, named, refusal)
+        return _choose_other_limit(connection, named, refusal) if has_variants else None
     return {"without": sorted({*left_out, *named})} if named else None
 
 
 def _choose_other_limit(connection: Connection, named: Iterable[str], refusal: str) -> Facts | None:
-    if connection.protocol != "openai":
-        return None
     tried = connection.options.get("max_tokens_field")
     # The field that is named first is the one that was refused; the other one is advised.
     places = {name: _find_field(refusal, name) for name in _MAX_TOKENS_FIELDS if name in named}

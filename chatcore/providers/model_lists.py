@@ -1,7 +1,6 @@
 """Ask a provider for its list of models, and look for servers on this machine."""
 
 import asyncio
-import importlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,8 +11,8 @@ from django.utils import timezone
 from chatcore.base.net.strangers import wait_for_stranger
 from chatcore.providers import client as provider_client
 from chatcore.providers.base import Connection
-from chatcore.providers.error_mapping import translate_errors
 from chatcore.providers.errors import ProviderError
+from chatcore.providers.protocols import load_protocol
 from chatcore.providers.registry import build_connection
 from models_registry import provider_lists
 from models_registry.models import Provider
@@ -22,11 +21,6 @@ logger = logging.getLogger(__name__)
 
 LIST_SECONDS = 20.0
 LOCAL_SECONDS = 1.5  # a server on this machine answers at once, or it is none
-# By protocol: the SDK, its client, and where the list is behind the address.
-SDKS = {
-    Provider.Protocol.OPENAI: ("openai", "AsyncOpenAI", "/models"),
-    Provider.Protocol.ANTHROPIC: ("anthropic", "AsyncAnthropic", "/v1/models?limit=1000"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +86,7 @@ def find_local_servers() -> dict[LocalServer, list[object]]:
 
 async def _ask_local_servers() -> list[list[object]]:
     # Its first import in a process takes longer than a server may take to answer.
-    await provider_client.load_sdk(SDKS[Provider.Protocol.OPENAI][0])
+    await provider_client.load_sdk(load_protocol(Provider.Protocol.OPENAI).sdk_name)
     return await asyncio.gather(*map(_ask_local_server, LOCAL_SERVERS))
 
 
@@ -115,13 +109,5 @@ async def fetch_models(connection: Connection) -> list[object]:
     """
     if connection.options.get("client"):
         return []
-    sdk_name, client_name, path = SDKS[Provider.Protocol(connection.protocol)]
-    await provider_client.load_sdk(sdk_name)
-    sdk = importlib.import_module(sdk_name)
-    with translate_errors(sdk, connection):
-        options = await provider_client.build_client_options(sdk, connection)
-        client = getattr(sdk, client_name)(**options)
-        async with asyncio.timeout(LIST_SECONDS):
-            answer = await client.get(path, cast_to=object)
-    rows = answer.get("data") if isinstance(answer, dict) else None
-    return rows if isinstance(rows, list) else []
+    async with asyncio.timeout(LIST_SECONDS):
+        return await load_protocol(connection.protocol).fetch_models(connection)

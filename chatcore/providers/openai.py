@@ -65,6 +65,30 @@ _USUAL_DIALECT = Dialect()
 _FOREIGN_SIGNATURE = {"google": {"thought_signature": "skip_thought_signature_validator"}}
 
 
+PARAM_NAMES = frozenset(
+    {
+        "frequency_penalty",
+        "logit_bias",
+        "max_tokens",
+        "min_p",
+        "n",
+        "parallel_tool_calls",
+        "presence_penalty",
+        "prompt_cache_key",
+        "reasoning_effort",
+        "repetition_penalty",
+        "response_format",
+        "seed",
+        "stop",
+        "temperature",
+        "tool_choice",
+        "top_k",
+        "top_p",
+        "verbosity",
+    }
+)
+
+
 class OpenAIProvider:
     """Chat completions.
 
@@ -75,8 +99,10 @@ class OpenAIProvider:
     (`client.py`).
     """
 
-    capabilities = Capabilities(has_other_requests=True)
+    capabilities = Capabilities(has_other_requests=True, address_path="/v1", has_variants=True)
     sdk_name = "openai"
+    vendor_host = "api.openai.com"
+    param_names = PARAM_NAMES
 
     async def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
         """Send the request, and yield its parts as they arrive. Raises only ProviderErrors."""
@@ -84,10 +110,7 @@ class OpenAIProvider:
         import openai
 
         with translate_errors(openai, connection, request):
-            options = await provider_client.build_client_options(openai, connection)
-            client = provider_client.build_client(
-                openai, connection, options, usual="AsyncOpenAI", others=_PLATFORM_CLIENTS
-            )
+            client = await _build_client(openai, connection)
             create: Any = client.chat.completions.create
             arguments = _build_arguments(connection, request, create)
             tool_names = (tool.name for tool in request.tools)
@@ -118,6 +141,13 @@ class OpenAIProvider:
     def list_ignored_params(self, params: Mapping[str, object]) -> list[str]:
         """Return nothing: the parameters are this protocol's own."""
         return []
+
+    async def fetch_models(self, connection: Connection) -> list[object]:
+        """Return the rows of the provider's list. Raises only ProviderErrors."""
+        return await provider_client.fetch_rows(connection, self.sdk_name, "AsyncOpenAI", "/models")
+
+
+PROVIDER = OpenAIProvider()
 
 
 async def fetch_answer(connection: Connection, path: str, body: Mapping[str, object]) -> Any:

@@ -1,13 +1,15 @@
-"""The parameters of an answer that users may set, by protocol, and the values each may have.
+"""The parameters of an answer that users may set, and the values each may have.
 
-A gateway understands many more: other addresses, keys, models, prices. So a name that is not
-listed here is not sent, unless the provider's option `params` names it.
+Each protocol names its own (`param_names`). A gateway understands many more: other addresses, keys,
+models, prices. So a name that no protocol has is not sent, unless the provider's option `params`
+names it.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from chatcore.providers.protocols import load_protocol
 from models_registry.models import Provider
 
 MAX_STOPS = 16
@@ -16,27 +18,6 @@ MAX_STOP_CHARS = 1000
 MAX_TEXT_CHARS = 200
 MAX_INTEGER = 2**31 - 1
 
-_SHARED_NAMES = frozenset({"temperature", "top_p", "top_k", "max_tokens", "tool_choice"})
-PARAM_NAMES = {
-    "openai": _SHARED_NAMES
-    | {
-        "frequency_penalty",
-        "logit_bias",
-        "min_p",
-        "n",
-        "parallel_tool_calls",
-        "presence_penalty",
-        "prompt_cache_key",
-        "reasoning_effort",
-        "repetition_penalty",
-        "response_format",
-        "seed",
-        "stop",
-        "verbosity",
-    },
-    "anthropic": _SHARED_NAMES
-    | {"cache_control", "metadata", "output_config", "stop_sequences", "thinking"},
-}
 # A request has fields of its own for these.
 RESERVED_NAMES = frozenset(
     {"model", "messages", "system", "stream", "stream_options", "tools", "functions"}
@@ -163,8 +144,9 @@ def list_param_names(provider: Provider | None) -> frozenset[str]:
     Without one, those of all protocols: the session has no language model yet.
     """
     if provider is None:
-        return frozenset().union(*PARAM_NAMES.values())
-    return PARAM_NAMES[provider.protocol] | list_extra_names(provider)
+        protocols = map(load_protocol, Provider.Protocol.values)
+        return frozenset().union(*(protocol.param_names for protocol in protocols))
+    return load_protocol(provider.protocol).param_names | list_extra_names(provider)
 
 
 def select_params(params: Mapping[str, object], provider: Provider | None) -> dict[str, Any]:

@@ -14,20 +14,38 @@ CACHE_CONTROL = "cache_control"
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 # The kinds in the stored order of an answer's blocks. A text stands there as its length.
 THOUGHT, CALL = "thought", "call"
+_SIGNED = "anthropic"  # the protocol whose thoughts are signed
 _TEXT_FIELDS = {"thinking": "thinking", "redacted_thinking": "data"}
 
 
 def select_thinking(provider_data: Mapping[str, object], model: str) -> list[dict[str, object]]:
     """Return the thoughts that this model wrote with an answer, in Anthropic's protocol."""
-    blocks = _select_own_data(provider_data, "anthropic", model).get("thinking")
+    blocks = _select_own_data(provider_data, _SIGNED, model).get("thinking")
     if not isinstance(blocks, list) or not all(map(_is_thinking, blocks)):
         return []
     return blocks
 
 
+def has_thoughts(provider_data: Mapping[str, object]) -> bool:
+    """Return whether an answer has signed thoughts."""
+    return _SIGNED in provider_data
+
+
+def drop_thoughts(provider_data: Mapping[str, object]) -> dict[str, object]:
+    """Return what a provider wants back without the signed thoughts."""
+    return {name: value for name, value in provider_data.items() if name != _SIGNED}
+
+
+def needs_seal(provider_data: Mapping[str, object]) -> bool:
+    """Return whether it wants more back than signed thoughts in their usual order."""
+    data = provider_data.get(_SIGNED)
+    has_order = isinstance(data, Mapping) and "order" in data
+    return has_order or bool(drop_thoughts(provider_data))
+
+
 def select_order(provider_data: Mapping[str, object], model: str) -> list[str | int]:
     """Return the order in which the blocks of this model's answer came; empty for the usual one."""
-    order = _select_own_data(provider_data, "anthropic", model).get("order")
+    order = _select_own_data(provider_data, _SIGNED, model).get("order")
     return order if isinstance(order, list) else []
 
 

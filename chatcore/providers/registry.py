@@ -1,8 +1,8 @@
 """The providers by protocol, and how to reach one: the only place where an API key is decrypted.
 
-A new protocol is a file here with a class like `OpenAIProvider`, one line in PROTOCOLS, and its
-name in `models_registry.models.Provider.Protocol` (with a migration). If its SDK or its error
-texts are of a new kind, `error_mapping.py` and `overflow.py` recognize them by patterns.
+A new protocol is a file here with a class like `OpenAIProvider`, and its name in
+`models_registry.models.Provider.Protocol`; options that are its own stand in
+`models_registry/provider_options.py` (docs/providers.md, "A new protocol").
 """
 
 import functools
@@ -10,52 +10,45 @@ import importlib
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from typing import Any
 
-from django.utils.module_loading import import_string
-
 from chatcore.base.threads import run_in_thread
 from chatcore.base.tracing import get_traces
 from chatcore.providers.adaptation import stream_adapted
 from chatcore.providers.base import (
     Capabilities,
     Connection,
-    ProviderClient,
     Request,
     StreamPart,
 )
 from chatcore.providers.errors import ProviderAuth
+from chatcore.providers.protocols import load_protocol
 from models_registry.keys import UnreadableKey
 from models_registry.models import AiModel, Provider
-
-PROTOCOLS = {
-    "openai": "chatcore.providers.openai.OpenAIProvider",
-    "anthropic": "chatcore.providers.anthropic.AnthropicProvider",
-}
 
 
 def stream(connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
     """Stream one call through the provider of the connection's protocol."""
-    parts = stream_adapted(_load_provider(connection.protocol).stream, connection, request)
+    parts = stream_adapted(load_protocol(connection.protocol).stream, connection, request)
     return get_traces().trace_call(connection, request, parts)
 
 
 def get_capabilities(protocol: str) -> Capabilities:
     """Return what a protocol can do."""
-    return _load_provider(protocol).capabilities
+    return load_protocol(protocol).capabilities
 
 
 def normalize(protocol: str, request: Request) -> Request:
     """Return a request as a protocol sends it: what no server refuses."""
-    return _load_provider(protocol).normalize(request)
+    return load_protocol(protocol).normalize(request)
 
 
 def translate_params(protocol: str, params: Mapping[str, object]) -> dict[str, object]:
     """Return parameters of OpenAI's chat completions in a protocol's words. Raises InvalidParam."""
-    return _load_provider(protocol).translate_params(params)
+    return load_protocol(protocol).translate_params(params)
 
 
 def list_ignored_params(protocol: str, params: Mapping[str, object]) -> list[str]:
     """Return the names of parameters of OpenAI's chat completions that a protocol leaves out."""
-    return _load_provider(protocol).list_ignored_params(params)
+    return load_protocol(protocol).list_ignored_params(params)
 
 
 def warm_up(protocols: Iterable[str]) -> None:
@@ -64,12 +57,7 @@ def warm_up(protocols: Iterable[str]) -> None:
     Each takes two seconds of a processor and 30 MB, and only a process that calls models needs it.
     """
     for protocol in protocols:
-        importlib.import_module(_load_provider(protocol).sdk_name)
-
-
-def _load_provider(protocol: str) -> ProviderClient:
-    provider: ProviderClient = import_string(PROTOCOLS[protocol])()
-    return provider
+        importlib.import_module(load_protocol(protocol).sdk_name)
 
 
 def build_connection(

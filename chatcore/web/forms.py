@@ -17,6 +17,7 @@ from chatcore.base.visible_text import is_visible
 from chatcore.models import McpServer, Session
 from chatcore.models.mcp_server import MAX_NAME_CHARS as MAX_SERVER_NAME_CHARS
 from chatcore.models.mcp_server import MAX_SERVERS, NAME_PATTERN
+from chatcore.providers.registry import get_capabilities
 from chatcore.setup.documents import PERSON, apply_document
 from chatcore.tools.mcp.server_form import ServerForm
 from models_registry.models import AiModel, Provider
@@ -164,19 +165,27 @@ class OwnServerForm(ServerForm):
 
 
 class ServerAddressForm(forms.Form):
-    """The address of a server that speaks OpenAI's protocol, and its key if it wants one."""
+    """The address of a server, the protocol that it speaks, and its key if it wants one."""
 
+    protocol = forms.ChoiceField(
+        choices=Provider.Protocol.choices, initial=Provider.Protocol.OPENAI, required=False
+    )
     address = LineField(max_chars=500)
     key = forms.CharField(required=False, strip=True)
 
+    def clean_protocol(self) -> str:
+        """Return the protocol, OpenAI's where none is named."""
+        return str(self.cleaned_data["protocol"] or Provider.Protocol.OPENAI)
+
     def clean_address(self) -> str:
-        """Return the address as the SDK wants it: with its scheme, and `/v1` where no path is."""
+        """Return the address as the SDK wants it: with its scheme, and the protocol's path."""
         address = self.cleaned_data["address"].rstrip("/")
         if "://" not in address:
             address = f"http://{address}"
+        protocol = self.cleaned_data.get("protocol", Provider.Protocol.OPENAI)
         try:
             parts = urlsplit(address)
-            address = address if parts.path else f"{address}/v1"
+            address = address if parts.path else address + get_capabilities(protocol).address_path
             Provider._meta.get_field("base_url").run_validators(address)
         except (ValueError, forms.ValidationError):
             error = _("This is not an http or https address without credentials.")
@@ -193,6 +202,10 @@ class ServerAddressForm(forms.Form):
         numbered_names = (f"{host_name}-{number}" for number in count(2))
         candidates = chain([host_name], numbered_names)
         name = next(name for name in candidates if name not in taken_names)
-        values = {"base_url": self.cleaned_data["address"], "api_key": self.cleaned_data["key"]}
+        values = {
+            "protocol": self.cleaned_data["protocol"],
+            "base_url": self.cleaned_data["address"],
+            "api_key": self.cleaned_data["key"],
+        }
         apply_document({"providers": {name: values}}, PERSON)
         return Provider.objects.get(name=name)

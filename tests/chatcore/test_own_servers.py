@@ -101,6 +101,19 @@ def test_an_address_without_path_and_scheme_is_that_of_the_protocol(operator: Cl
     assert Provider.objects.filter(name="127-0-0-1-9-2").exists()
 
 
+def test_a_server_of_another_protocol_is_connected_by_its_own_address(
+    operator: Client, scripted: ScriptedModel
+) -> None:
+    scripted.models = ["claude-of-mine"]
+    host = urlsplit(scripted.base_url).netloc
+    text = connect(operator, host, protocol="anthropic")
+    provider = Provider.objects.get(base_url=f"http://{host}")
+    assert provider.protocol == "anthropic"
+    assert 'value="claude-of-mine"' in text
+    connect(operator, host, protocol="gopher")  # is refused
+    assert Provider.objects.filter(base_url=f"http://{host}").count() == 1
+
+
 def test_a_server_on_this_machine_is_found_and_connected_with_its_models(
     operator: Client, scripted: ScriptedModel, run_locally: Callable[[str], None]
 ) -> None:

@@ -10,7 +10,7 @@ from typing import get_args
 
 from chatcore.base import token_estimate, truncation
 from chatcore.context import summary_block
-from chatcore.providers.registry import PROTOCOLS
+from chatcore.providers.protocols import load_protocol
 from chatcore.web.message_pages import MAX_PAGE_SIZE
 from compaction.core.estimate import CHARS_PER_TOKEN
 from compaction.core.knobs import Place, TemplateName
@@ -58,4 +58,5 @@ def test_every_template_that_a_policy_may_name_exists() -> None:
 
 
 def test_every_protocol_that_a_provider_row_may_name_has_a_class() -> None:
-    assert set(PROTOCOLS) == set(Provider.Protocol.values)
+    for protocol in Provider.Protocol.values:
+        assert load_protocol(protocol).vendor_host

@@ -48,6 +48,24 @@ of our own that refuses what the documents (doc), the source (code) or users (re
 real one refuses. A real one may be milder or stricter.
 """
 
+RECIPE = """\
+## A new protocol
+
+1. Copy `chatcore/providers/openai.py` or `anthropic.py` to a module of the protocol's name. Its
+   class says what the protocol can do (`Capabilities`), which parameters users may set, and where
+   an empty address leads; it turns a request into calls, reads the answer, and lists the models.
+   `PROVIDER` at its end is what the rest asks. A protocol without an SDK of its own sends by
+   OpenAI's, as `stream_answer` does for any path and body: keys, proxies, time limits, retries and
+   errors are then those of the others.
+2. Add the name of the module to `Provider.Protocol` in `models_registry/models.py`. The admin, the
+   page for models, the setup document and `chatcore add_provider` offer it from then on; it needs
+   no migration.
+3. Name options that are its own in `models_registry/provider_options.py`.
+
+That is all outside the module, unless the words of its refusals are unknown (`overflow.py`,
+`error_mapping.py`) or its models reason (`models_registry/reasoning.py`).
+"""
+
 
 def render_page(failures: Collection[tuple[str, str]]) -> str:
     """Return the page, given the pairs of family and situation that failed."""
@@ -71,6 +89,7 @@ def render_page(failures: Collection[tuple[str, str]]) -> str:
             f"|---|{'---|' * len(SITUATIONS)}",
             *(_render_results(family, failures) for family in FAMILIES),
             "",
+            RECIPE,
         ]
     )
 

@@ -22,7 +22,8 @@ from chatcore.contrib.compat.chat_completions.messages import parse_messages
 from chatcore.contrib.compat.client_messages import ClientFunction, ClientMessage, build_tools
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.errors import InvalidParam
-from chatcore.providers.params import PARAM_NAMES, list_extra_names
+from chatcore.providers.openai import PARAM_NAMES
+from chatcore.providers.params import list_extra_names
 from models_registry.models import AiModel
 
 SESSION_HEADER = "X-Session-Id"
@@ -44,7 +45,7 @@ OWN_FIELDS = frozenset(
 HARMLESS_FIELDS = frozenset(
     {"user", "safety_identifier", "store", "service_tier", "prompt_cache_retention"}
 )
-KNOWN_FIELDS = OWN_FIELDS | HARMLESS_FIELDS | PARAM_NAMES["openai"]
+KNOWN_FIELDS = OWN_FIELDS | HARMLESS_FIELDS | PARAM_NAMES
 NOT_CARRIED = (
     "It is not passed on to the provider of this model. An operator can allow that in the"
     " provider's option `params`."
@@ -156,7 +157,7 @@ def refuse_unknown_fields(
 
 
 def _list_ignored_fields(body: Mapping[str, Any], model: AiModel) -> list[str]:
-    params = {name: body[name] for name in PARAM_NAMES["openai"] if body.get(name) is not None}
+    params = {name: body[name] for name in PARAM_NAMES if body.get(name) is not None}
     ignored_params = provider_registry.list_ignored_params(model.provider.protocol, params)
     extra_names = list_extra_names(model.provider)
     has_names = any(
@@ -200,7 +201,7 @@ def _parse_params(
     values = dict(body)
     # OpenAI's newer name for the same limit.
     values["max_tokens"] = body.get("max_completion_tokens") or body.get("max_tokens")
-    names = PARAM_NAMES["openai"] if has_tools else PARAM_NAMES["openai"] - TOOL_PARAMS
+    names = PARAM_NAMES if has_tools else PARAM_NAMES - TOOL_PARAMS
     extra_names = list_extra_names(model.provider) - names - TOOL_PARAMS
     params = _select_params(values, names)
     params.pop("n", None)  # it can only be 1

@@ -10,6 +10,7 @@ from chatcore.contrib.compat.messages.input_messages import OWN_SIGNATURE
 from chatcore.contrib.compat.sealed_data import seal
 from chatcore.providers.anthropic import order_blocks
 from chatcore.providers.base import StreamEnd, ToolCall, Usage
+from chatcore.providers.provider_data import needs_seal
 
 Block = dict[str, Any]
 STOP_REASONS = {
@@ -121,12 +122,11 @@ def build_content(text: str, reasoning: str, final_part: StreamEnd) -> list[Bloc
 def build_seals(final_part: StreamEnd) -> list[Block]:
     """Return the block for what else the provider wants back, which stands before the calls.
 
-    That is all that is no signed thought: reasoning and signatures of OpenAI's protocol. Clients
+    That is all that is no signed thought, as reasoning and signatures of OpenAI's protocol. Clients
     send such a block back unchanged, as they do with Anthropic's own.
     """
     data = final_part.provider_data
-    is_needed = "openai" in data or "order" in data.get("anthropic", {})
-    return [{"type": "redacted_thinking", "data": seal(data)}] if is_needed else []
+    return [{"type": "redacted_thinking", "data": seal(data)}] if needs_seal(data) else []
 
 
 def build_thought(reasoning: str) -> Block:

@@ -32,11 +32,12 @@ from chatcore.contrib.compat.messages.context_edits import (
 from chatcore.contrib.compat.messages.input_messages import Input, parse_input
 from chatcore.contrib.compat.messages.request_tools import MessageTool, ToolChoice
 from chatcore.contrib.compat.messages.threads import ContinuedThread, NewThread, find_thread
-from chatcore.providers.params import PARAM_NAMES, list_extra_names
+from chatcore.providers.anthropic import PARAM_NAMES
+from chatcore.providers.params import list_extra_names
 from chatcore.providers.registry import get_capabilities
 from models_registry.models import AiModel
 
-OWN_NAMES = PARAM_NAMES["anthropic"] - {"metadata"}
+OWN_NAMES = PARAM_NAMES - {"metadata"}
 TRANSLATED_NAMES = frozenset(
     {
         "temperature",

@@ -1,0 +1,16 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ('models_registry', '0011_addresses_and_times'),
+    ]
+
+    operations = [
+        migrations.AlterField(
+            model_name='provider',
+            name='protocol',
+            field=models.CharField(max_length=16),
+        ),
+    ]
