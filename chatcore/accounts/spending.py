@@ -4,11 +4,13 @@ An app sees every call: those that run now, those whose client has left, and tho
 died, which never end. Prices are those of the registry at the time of the call.
 """
 
+import asyncio
 import datetime
 import logging
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 from uuid import UUID
 
 from django.db import DatabaseError, models, transaction
@@ -16,6 +18,7 @@ from django.utils import timezone
 
 from chatcore.base.metrics import counts
 from chatcore.base.rest.commits import NOTHING_STORED
+from chatcore.base.threads import run_in_thread
 from chatcore.context.compactor import get_compactor
 from chatcore.extension import Refusal, get_extensions
 from chatcore.models import Turn
@@ -54,7 +57,8 @@ class CallRefused(Refusal):
 class Reservation:
     """A call that has begun: whose it is, the tokens that it may take, and what is held for it.
 
-    `units` are what an app holds. `output_chars` and `usage` grow while the answer comes.
+    `units` are what an app holds. `output_chars` and `usage` grow while the answer comes. As a
+    context manager it is settled at the end of the block, however that ends (`end_call`).
     """
 
     owner_id: Any
@@ -74,6 +78,29 @@ class Reservation:
             self.usage = part.usage
         else:
             self.output_chars += len(part.text)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        end_call(self, error)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        # Also for a client that has left, which closes the stream, or cancels its very end.
+        await asyncio.shield(run_in_thread(end_call, self, error))
 
 
 @dataclass(frozen=True, kw_only=True)

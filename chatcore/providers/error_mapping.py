@@ -329,7 +329,7 @@ def _load_body(response: Any, parsed_body: Any) -> object:
     """Return a response's whole body. One SDK hands on its member `error` alone."""
     try:
         return response.json()
-    except Exception:  # noqa: BLE001 - whatever a body can be that is no JSON
+    except (ValueError, RuntimeError):  # no JSON, nested too deeply, or never read
         return parsed_body
 
 

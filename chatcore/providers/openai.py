@@ -104,8 +104,13 @@ class OpenAIProvider:
     vendor_host = "api.openai.com"
     param_names = PARAM_NAMES
 
-    async def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
+    def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
         """Send the request, and yield its parts as they arrive. Raises only ProviderErrors."""
+        parts = self._stream(connection, request)
+        reads_calls = request.tools and connection.options.get("written_calls")
+        return read_written_calls(parts, request.tools) if reads_calls else parts
+
+    async def _stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
         await provider_client.load_sdk(self.sdk_name)
         import openai
 
@@ -124,8 +129,6 @@ class OpenAIProvider:
             parts = provider_client.stream_parts(
                 create(**arguments), reader, connection.timeout_seconds
             )
-            if request.tools and connection.options.get("written_calls"):
-                parts = read_written_calls(parts, request.tools)
             async with aclosing(parts):
                 async for part in parts:
                     yield part

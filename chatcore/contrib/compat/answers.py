@@ -1,7 +1,7 @@
 """Answer a request of an API in the form of another product's, with a memory or without one."""
 
-import contextlib
 from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Protocol
 
 from asgiref.sync import async_to_sync
@@ -13,7 +13,6 @@ from chatcore.api.long_responses import call_at_end
 from chatcore.api.turn_requests import wait_for_end
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.auth import SignedInRequest
-from chatcore.base.slots import Slot
 from chatcore.context.compactor import get_compactor
 from chatcore.contrib.compat.chat_completions import memory, streams
 from chatcore.contrib.compat.chat_completions.request import CompletionRequest
@@ -43,9 +42,13 @@ class AnswerForm(Protocol):
     ) -> AsyncGenerator[bytes]:
         """Yield the answer as events; a part that is None becomes a heartbeat.
 
-        Closing this generator closes `parts`. An error before the first event is raised.
-        `count_input` estimates the tokens of what was sent, and may query the database.
+        Closing this generator closes `parts`. `count_input` estimates the tokens of what was sent,
+        and may query the database.
         """
+        ...
+
+    def format_failure(self, error: Exception) -> bytes:
+        """Return the event that ends a stream with an error."""
         ...
 
     def format_answer(self, text: str, reasoning: str, final_part: StreamEnd) -> dict[str, object]:
@@ -61,13 +64,10 @@ def answer(
         session = memory.find_session(request.user, completion_request.session_name)
         if not is_side_call(completion_request, session):
             return _answer_with_memory(request, completion_request, form)
-    slot = capacity.take_slot(request.user.pk)
-    try:
+    with ExitStack() as held:
+        held.enter_context(capacity.take_slot(request.user.pk))
         turn_rate.count_turn(request)
-        return _answer_without_memory(request, completion_request, form, slot)
-    except BaseException:
-        slot.release()
-        raise
+        return _answer_without_memory(request, completion_request, form, held)
 
 
 def _answer_with_memory(
@@ -87,7 +87,8 @@ def _answer_with_memory(
             request,
             form.stream(parts, lambda: get_compactor().estimate_tokens(session)),
             lambda: memory.build_context_headers(turn) | ignored_header,
-            watch.stop_unless_over,
+            on_end=watch.stop_unless_over,
+            format_failure=form.format_failure,
         )
     try:
         turn = wait_for_end(turn)
@@ -102,9 +103,12 @@ def _answer_with_memory(
 
 
 def _answer_without_memory(
-    request: SignedInRequest, completion_request: CompletionRequest, form: AnswerForm, slot: Slot
+    request: SignedInRequest,
+    completion_request: CompletionRequest,
+    form: AnswerForm,
+    held: ExitStack,
 ) -> HttpResponseBase:
-    """Answer the request. The slot is released with the end of the answer."""
+    """Answer the request. A stream takes over what is held until the end of the answer."""
     exchange = StatelessExchange(
         completion_request.model, form.build_provider_request(), owner_id=request.user.pk
     )
@@ -115,12 +119,12 @@ def _answer_without_memory(
             request,
             form.stream(parts, lambda: int(exchange.build_headers()["X-Context-Tokens"])),
             lambda: exchange.build_headers() | ignored_header,
-            slot.release,
+            on_end=held.pop_all().close,
+            format_failure=form.format_failure,
         )
     # The model may take minutes, and other requests need this thread's connection meanwhile.
     close_old_connections()
     text, reasoning, final_part = async_to_sync(streams.collect_parts)(exchange.stream_parts())
-    slot.release()
     return Response(
         form.format_answer(text, reasoning, final_part),
         headers=exchange.build_headers() | ignored_header,
@@ -129,13 +133,13 @@ def _answer_without_memory(
 
 def _reserve_turn(
     request: SignedInRequest, completion_request: CompletionRequest
-) -> contextlib.AbstractContextManager[None]:
+) -> AbstractContextManager[None]:
     """Reserve a place before anything is stored, also the session.
 
     Results of tools may be repeated ones, which need no place; what they start takes its own.
     """
     if completion_request.messages[-1].role == "tool":
-        return contextlib.nullcontext()
+        return nullcontext()
     return capacity.reserve_turn(request.user.pk)
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from uuid import uuid4
 
 from chatcore.providers.base import StreamEnd, StreamPart, TextDelta, Tool, ToolCall
+from chatcore.providers.errors import ProviderError
 
 # What may stand before, between and after the calls.
 _MARKS = re.compile(r"\s*(?:```(?:json)?|</?(?:tool_call|tools)>)?\s*")
@@ -40,7 +41,7 @@ async def read_written_calls(
             async for part in parts:
                 for read_part in reader.read_part(part):
                     yield read_part
-    except Exception:
+    except ProviderError:
         for held_part in reader.release_text():
             yield held_part
         raise

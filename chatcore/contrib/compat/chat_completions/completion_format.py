@@ -1,16 +1,19 @@
 """Format answers as OpenAI does: a whole completion, or the chunks of a streamed one."""
 
-import json
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 from uuid import uuid4
 
-from chatcore.contrib.compat.chat_completions import errors
+from chatcore.contrib.compat.chat_completions import streams
 from chatcore.contrib.compat.chat_completions.request import CompletionRequest
 from chatcore.contrib.compat.chat_completions.stateless import build_provider_request
-from chatcore.contrib.compat.chat_completions.streams import DONE_EVENT, HEARTBEAT_COMMENT
+from chatcore.contrib.compat.chat_completions.streams import (
+    DONE_EVENT,
+    HEARTBEAT_COMMENT,
+    format_event,
+)
 from chatcore.contrib.compat.client_messages import convert_messages
 from chatcore.contrib.compat.sealed_data import SEAL_NAME, seal
 from chatcore.models import Turn
@@ -42,36 +45,29 @@ class CompletionForm:
     async def stream(
         self, parts: AsyncGenerator[StreamPart | None], count_input: Callable[[], int]
     ) -> AsyncGenerator[bytes]:
-        """Yield the completion in chunks; an error after the first one becomes an event.
-
-        Clients raise at that event.
-        """
-        has_started = False
+        """Yield the completion in chunks."""
         has_role = False
         include_usage = self._request.include_usage
         # With `include_usage`, OpenAI sends null in every chunk but the last.
         usage_members: dict[str, object] = {"usage": None} if include_usage else {}
-        try:
-            async with aclosing(parts):
-                async for part in parts:
-                    if part is None:
-                        yield HEARTBEAT_COMMENT
-                        has_started = True
-                        continue
-                    if not has_role:
-                        first_delta = {"role": "assistant", "content": "", "refusal": None}
-                        yield self._format_chunk(format_choice(first_delta), **usage_members)
-                        has_role = has_started = True
-                    for choice in iterate_choices(part):
-                        yield self._format_chunk(choice, **usage_members)
-                    if include_usage and isinstance(part, StreamEnd):
-                        yield self._format_chunk(usage=format_usage(part.usage))
-        except Exception as error:
-            if not has_started:
-                raise
-            yield format_failure(error)
-            return
+        async with aclosing(parts):
+            async for part in parts:
+                if part is None:
+                    yield HEARTBEAT_COMMENT
+                    continue
+                if not has_role:
+                    first_delta = {"role": "assistant", "content": "", "refusal": None}
+                    yield self._format_chunk(format_choice(first_delta), **usage_members)
+                    has_role = True
+                for choice in iterate_choices(part):
+                    yield self._format_chunk(choice, **usage_members)
+                if include_usage and isinstance(part, StreamEnd):
+                    yield self._format_chunk(usage=format_usage(part.usage))
         yield DONE_EVENT
+
+    def format_failure(self, error: Exception) -> bytes:
+        """Return the event that ends a stream with an error; clients raise at it."""
+        return streams.format_failure(error)
 
     def _format_chunk(self, *choices: dict[str, Any], **members: Any) -> bytes:
         """Return one chunk as an event of a stream."""
@@ -143,12 +139,6 @@ def iterate_choices(part: StreamPart) -> Iterator[dict[str, object]]:
         yield format_choice({"reasoning_content": part.text})
 
 
-def format_event(data: Mapping[str, object]) -> bytes:
-    """Return an event of a stream: one `data` line of JSON."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return b"data: " + text.encode() + b"\n\n"
-
-
 def _build_call_deltas(
     index: int, call: dict[str, Any]
 ) -> tuple[dict[str, object], dict[str, object]]:
@@ -188,9 +178,3 @@ def _get_reasoning_details(final_part: StreamEnd) -> dict[str, object]:
 
 def _get_finish_reason(final_part: StreamEnd) -> str:
     return FINISH_REASONS.get(final_part.reason, final_part.reason)
-
-
-def format_failure(error: Exception) -> bytes:
-    """Return the event that ends a stream with an error."""
-    _, body = errors.format_error(errors.describe_failure(error))
-    return format_event(body)

@@ -1,6 +1,5 @@
 """Answers without a memory: the request is made to fit and sent to its model; nothing is stored."""
 
-import asyncio
 import logging
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
@@ -96,20 +95,13 @@ class StatelessExchange:
     async def _stream_provider(self) -> AsyncGenerator[StreamPart]:
         connection = await run_in_thread(build_connection, self.model.provider)
         call = await run_in_thread(self._reserve_call)
-        failure: BaseException | None = None
-        try:
-            async with aclosing(provider_registry.stream(connection, self.fit.request)) as parts:
-                async for part in parts:
-                    call.note_part(part)
-                    if isinstance(part, StreamEnd):
-                        await run_in_thread(self._end_call, call)
-                    yield part
-        except BaseException as error:
-            failure = error
-            raise
-        finally:
-            # Also for a client that has left, which closes this generator, or cancels its very end.
-            await asyncio.shield(run_in_thread(end_call, call, failure))
+        stream = provider_registry.stream(connection, self.fit.request)
+        async with call, aclosing(stream) as parts:
+            async for part in parts:
+                call.note_part(part)
+                if isinstance(part, StreamEnd):
+                    await run_in_thread(self._end_call, call)
+                yield part
 
     def _reserve_call(self) -> Reservation:
         expected = expect_use(self.model, self.fit.request, tokens=self.fit.tokens)

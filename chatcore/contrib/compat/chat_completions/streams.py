@@ -1,9 +1,9 @@
 """Stream an answer: from the parts of a provider or a turn to the bytes of a response."""
 
 import asyncio
-import contextlib
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing, suppress
 from typing import TypeVar
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from rest_framework.request import Request
 from chatcore.api import event_streams
 from chatcore.api.long_responses import hand_over_stream
 from chatcore.base.threads import run_in_thread
+from chatcore.contrib.compat.chat_completions import errors
 from chatcore.models import Session, Turn
 from chatcore.providers.base import ReasoningDelta, StreamEnd, StreamPart, TextDelta
 from chatcore.turns import control
@@ -78,7 +79,7 @@ def wait_for_stopped_answer(session: Session) -> None:
     running_turns = session.turns.filter(status=Turn.Status.RUNNING)
     for turn_id, is_stopping in running_turns.values_list("pk", "cancel_requested"):
         if is_stopping or turn_id in _stopping_turn_ids:
-            with contextlib.suppress(TimeoutError, Turn.DoesNotExist):
+            with suppress(TimeoutError, Turn.DoesNotExist):
                 control.wait_for_turn(turn_id, timeout=STOP_SECONDS)
 
 
@@ -89,24 +90,37 @@ def _stop_answer(turn_id: UUID) -> bool:
         _stopping_turn_ids.discard(turn_id)
 
 
+def format_event(data: Mapping[str, object]) -> bytes:
+    """Return an event of a stream: one `data` line of JSON."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return b"data: " + text.encode() + b"\n\n"
+
+
+def format_failure(error: Exception) -> bytes:
+    """Return the event that ends a stream with an error."""
+    _, body = errors.format_error(errors.describe_failure(error))
+    return format_event(body)
+
+
 def hand_over(
     request: Request,
     stream: AsyncGenerator[bytes],
     build_headers: Callable[[], Mapping[str, str]],
-    on_end: Callable[[], object] | None = None,
+    *,
+    on_end: Callable[[], object] = lambda: None,
+    format_failure: Callable[[Exception], bytes] = format_failure,
 ) -> HttpResponseBase:
     """Return an answer as a stream; `on_end` is called at its end, or when its client leaves.
 
     This waits for the first event, and holds a thread until then, so that an error before it can
-    be the status of the response, and the headers can say what was sent.
+    be the status of the response, and the headers can say what was sent. A later error becomes the
+    last event.
     """
     close_old_connections()  # the stream opens connections for its own reads
-    try:
-        body = async_to_sync(_await_first_chunk)(stream)
-    except BaseException:
-        if on_end:
-            on_end()
-        raise
+    with ExitStack() as at_failure:
+        at_failure.callback(on_end)
+        body = async_to_sync(_await_first_chunk)(stream, format_failure)
+        at_failure.pop_all()
     return hand_over_stream(
         request,
         body,
@@ -116,15 +130,20 @@ def hand_over(
     )
 
 
-async def _await_first_chunk(stream: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+async def _await_first_chunk(
+    stream: AsyncGenerator[bytes], format_failure: Callable[[Exception], bytes]
+) -> AsyncGenerator[bytes]:
     """Return the stream after its first chunk has come. Raises the error that comes instead."""
     first_chunk = await anext(stream, DONE_EVENT)
 
     async def iterate_chunks() -> AsyncGenerator[bytes]:
-        async with aclosing(stream):
-            yield first_chunk
-            async for chunk in stream:
-                yield chunk
+        try:
+            async with aclosing(stream):
+                yield first_chunk
+                async for chunk in stream:
+                    yield chunk
+        except Exception as error:  # noqa: BLE001 - logged where it becomes an event
+            yield format_failure(error)
 
     return iterate_chunks()
 

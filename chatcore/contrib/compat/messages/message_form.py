@@ -102,30 +102,29 @@ class MessageForm:
     async def stream(
         self, parts: AsyncGenerator[StreamPart | None], count_input: Callable[[], int]
     ) -> AsyncGenerator[bytes]:
-        """Yield the message as events; an error after the first one becomes an event."""
+        """Yield the message as events."""
         writer = BlockWriter(self._format_end)
         has_started = False
-        try:
-            async with aclosing(parts):
-                async for part in parts:
-                    if not has_started:
-                        usage = {"input_tokens": await run_in_thread(count_input)}
-                        yield self._format_start(usage)
-                        has_started = True
-                        if self._compaction:
-                            yield writer.add_compaction(self._compaction)
-                    if part is None:
-                        yield PING_EVENT
-                        continue
-                    if isinstance(part, StreamEnd):
-                        await run_in_thread(self._note_applied_edits)
-                    for event in writer.add_part(part):
-                        yield event
-        except Exception as error:
-            if not has_started:
-                raise
-            _, body = errors.format_error(describe_failure(error))
-            yield format_event("error", error=body["error"], request_id=self._request_id)
+        async with aclosing(parts):
+            async for part in parts:
+                if not has_started:
+                    usage = {"input_tokens": await run_in_thread(count_input)}
+                    yield self._format_start(usage)
+                    has_started = True
+                    if self._compaction:
+                        yield writer.add_compaction(self._compaction)
+                if part is None:
+                    yield PING_EVENT
+                    continue
+                if isinstance(part, StreamEnd):
+                    await run_in_thread(self._note_applied_edits)
+                for event in writer.add_part(part):
+                    yield event
+
+    def format_failure(self, error: Exception) -> bytes:
+        """Return the event that ends a stream with an error."""
+        _, body = errors.format_error(describe_failure(error))
+        return format_event("error", error=body["error"], request_id=self._request_id)
 
     def _note_applied_edits(self) -> None:
         """Note what was left out of the newest request of a session's turn."""

@@ -1,9 +1,8 @@
 """The views of requests that are passed on."""
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from typing import ClassVar
 
 from asgiref.sync import async_to_sync
@@ -11,12 +10,10 @@ from django.db import close_old_connections
 from django.http.response import HttpResponseBase
 from rest_framework.response import Response
 
-from chatcore.accounts.spending import Purpose, Reservation, bound_output, end_call, reserve_call
+from chatcore.accounts.spending import Purpose, Reservation, bound_output, reserve_call
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.auth import SignedInRequest
-from chatcore.base.threads import run_in_thread
 from chatcore.base.token_estimate import estimate_tokens
-from chatcore.contrib.compat.chat_completions.completion_format import format_failure
 from chatcore.contrib.compat.chat_completions.streams import hand_over
 from chatcore.contrib.compat.chat_completions.views import CompatibleAPIView
 from chatcore.contrib.compat.passed_on.request import PassedRequest, parse_passed_request
@@ -37,28 +34,22 @@ class PassedOnView(CompatibleAPIView):
     def post(self, request: SignedInRequest) -> HttpResponseBase:
         """Return what the provider answers."""
         passed_request = parse_passed_request(request.user, self.path, request.data)
-        slot = capacity.take_slot(request.user.pk)
-        call: Reservation | None = None
-        try:
+        with ExitStack() as held:
+            slot = held.enter_context(capacity.take_slot(request.user.pk))
             turn_rate.count_turn(request)
             connection = build_connection(passed_request.model.provider)
-            call = _reserve_call(request, passed_request)
+            call = held.enter_context(_reserve_call(request, passed_request))
             # The provider may take long, and other requests need this thread's connection.
             close_old_connections()
             if passed_request.is_stream:
                 stream = _stream_answer(connection, passed_request, call)
-                return hand_over(request, stream, dict, slot.release)
+                response = hand_over(request, stream, dict, on_end=slot.release)
+                held.pop_all()  # the stream ends the call
+                return response
             fetch_answer = async_to_sync(openai_provider.fetch_answer)
             answer = fetch_answer(connection, passed_request.path, passed_request.body)
             call.usage = parse_usage(answer.get("usage"))
-        except BaseException as error:
-            slot.release()
-            if call:
-                end_call(call, error)
-            raise
-        slot.release()
-        end_call(call)
-        return Response(answer)
+            return Response(answer)
 
 
 class EmbeddingsView(PassedOnView):
@@ -87,26 +78,14 @@ def _reserve_call(request: SignedInRequest, passed_request: PassedRequest) -> Re
 async def _stream_answer(
     connection: Connection, passed_request: PassedRequest, call: Reservation
 ) -> AsyncGenerator[bytes]:
-    """Yield the provider's stream. An error after its first bytes becomes an event."""
-    has_started = False
+    """Yield the provider's stream."""
     splitter = EventSplitter()
-    failure: BaseException | None = None
     stream = openai_provider.stream_answer(connection, passed_request.path, passed_request.body)
-    try:
-        async with aclosing(stream):
-            async for chunk in stream:
-                has_started = True
-                for _, data in splitter.feed(chunk):
-                    _note_event(call, data)
-                yield chunk
-    except Exception as error:
-        failure = error
-        if not has_started:
-            raise
-        yield format_failure(error)
-    finally:
-        # Also for a client that has left, which closes this generator, or cancels its very end.
-        await asyncio.shield(run_in_thread(end_call, call, failure))
+    async with call, aclosing(stream):
+        async for chunk in stream:
+            for _, data in splitter.feed(chunk):
+                _note_event(call, data)
+            yield chunk
 
 
 def _note_event(call: Reservation, data: bytes) -> None:

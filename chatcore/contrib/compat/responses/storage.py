@@ -1,6 +1,7 @@
 """Store what is new of a request, and begin the turn that answers it."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from uuid import UUID
 
@@ -49,7 +50,7 @@ def begin_response(user: User, request: ResponseRequest) -> StoredResponse:
 def store_input(user: User, request: ResponseRequest) -> tuple[Session, Origin]:
     """Store the input alone, without an answer; return its session and what it continued."""
     origin = find_origin(user, request)
-    session = origin.session or _create_session(user, request, origin)
+    session = origin.session or _create_session(user, request)
     lifecycle.recover_dead_turns(session.pk)
     with transaction.atomic():
         control.cancel_waiting_turn(session)
@@ -74,8 +75,9 @@ def delete_response(record: StoredResponse) -> None:
 
 def _begin_conversation(user: User, request: ResponseRequest, origin: Origin) -> StoredResponse:
     """Answer in a new session, which is deleted again if nothing could be begun."""
-    session = _create_session(user, request, origin)
-    try:
+    session = _create_session(user, request)
+    with ExitStack() as at_failure:
+        at_failure.callback(delete_session, session.pk)
         early_messages = origin.messages[:-1]
         # A long history is stored before the turn begins: in its transaction it would hold SQLite's
         # writer for a second.
@@ -85,14 +87,12 @@ def _begin_conversation(user: User, request: ResponseRequest, origin: Origin) ->
             key = history.extend_key(origin.key, early_messages)
             origin = replace(origin, messages=origin.messages[-1:], key=key)
         record = _continue_conversation(request, origin, session)
-    except BaseException:
-        delete_session(session.pk)
-        raise
+        at_failure.pop_all()
     archive_surplus_sessions(session)
     return record
 
 
-def _create_session(user: User, request: ResponseRequest, origin: Origin) -> Session:
+def _create_session(user: User, request: ResponseRequest) -> Session:
     session = Session(owner=user, model=request.model, tools=[])
     session.external_id = request.session_name or ids.format_conversation_id(session.pk)
     session.save(force_insert=True)

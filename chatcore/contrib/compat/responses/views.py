@@ -1,6 +1,7 @@
 """The views of responses: create, read, follow, cancel and delete them."""
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 
 from asgiref.sync import async_to_sync
 from django.db import close_old_connections
@@ -49,22 +50,19 @@ class ResponsesView(ResponsesAPIView):
     def _answer_unstored(
         self, request: SignedInRequest, response_request: ResponseRequest
     ) -> HttpResponseBase:
-        """Answer without storing. The slot is released with the end of the answer."""
-        slot = capacity.take_slot(request.user.pk)
-        try:
+        """Answer without storing. A stream takes over the slot until the end of the answer."""
+        with ExitStack() as held:
+            held.enter_context(capacity.take_slot(request.user.pk))
             turn_rate.count_turn(request)
             response = UnstoredResponse(request.user, response_request)
             headers = response.exchange.build_headers()
             if response_request.stream:
                 stream = turn_streams.encode_events(response.follow())
-                return hand_over(request, stream, lambda: headers, slot.release)
+                on_end = held.pop_all().close
+                return hand_over(request, stream, lambda: headers, on_end=on_end)
             close_old_connections()
             async_to_sync(response.collect)()
-            slot.release()
             return Response(response.build_final_resource(), headers=headers)
-        except BaseException:
-            slot.release()
-            raise
 
 
 class ResponseDetailView(ResponsesAPIView):
@@ -78,7 +76,9 @@ class ResponseDetailView(ResponsesAPIView):
         starting_after = _parse_number(request, "starting_after")
         slot = event_streams.take_slot(request)
         stream = turn_streams.stream_response(record, starting_after=starting_after)
-        return hand_over(request, stream, lambda: resource.load_headers(record), slot.release)
+        return hand_over(
+            request, stream, lambda: resource.load_headers(record), on_end=slot.release
+        )
 
     def delete(self, request: SignedInRequest, response_id: str) -> Response:
         """Forget the response. Its messages stay in their session, for what follows them."""
@@ -156,7 +156,7 @@ def _send_record(
     call_at_end(request, watch.stop_unless_over)
     if response_request.stream:
         stream = watch.watch_parts(turn_streams.stream_response(record))
-        return hand_over(request, stream, lambda: headers, watch.stop_unless_over)
+        return hand_over(request, stream, lambda: headers, on_end=watch.stop_unless_over)
     try:
         turn = wait_for_end(record.turn)
     finally:
