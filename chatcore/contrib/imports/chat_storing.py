@@ -8,9 +8,9 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID, uuid4
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
@@ -69,7 +69,7 @@ def build_chat(conversation: Conversation, *, owner_id: object) -> DraftChat:
 
 
 def store_chat(
-    owner: Any,
+    owner: User,
     conversation: Conversation,
     chat: DraftChat,
     *,
@@ -317,7 +317,7 @@ def _digest(place: PlacedMessage) -> str:
     return hashlib.sha256(words.encode(errors="replace")).hexdigest()[:16]
 
 
-def store_project(owner: Any, foreign: ForeignProject, *, product: str) -> list[str]:
+def store_project(owner: User, foreign: ForeignProject, *, product: str) -> list[str]:
     """Store what is new of a project; return what of it does not come, in words.
 
     The project of the same name and date is the same. Raises TooManyProjects.

@@ -100,6 +100,17 @@ class ForeignProject:
     created_at: datetime | None = None
 
 
+def list_times(nodes: Sequence[Node]) -> list[datetime]:
+    """Return when the messages of a chat were written, as far as that is known."""
+    messages = [node.message for node in nodes if node.message]
+    return [message.created_at for message in messages if message.created_at]
+
+
+def take_prompt(messages: list[ChatMessage]) -> str:
+    """Take away the system text with which a chat begins, and return it."""
+    return messages.pop(0).text if messages and messages[0].role == "system" else ""
+
+
 def chain(messages: Sequence[ChatMessage]) -> list[Node]:
     """Return the messages of a chat without branches as nodes."""
     return [

@@ -144,7 +144,7 @@ class Sample:
 
     kind: str  # list, object, lines, text
     keys: set[str] = field(default_factory=set)
-    items: list[dict[str, Any]] = field(default_factory=list)
+    items: list[dict[str, object]] = field(default_factory=list)
     head: str = ""
 
 

@@ -43,7 +43,7 @@ class FoundItem:
     member_name: str
     conversations: list[Conversation] = field(default_factory=list)
     projects: list[ForeignProject] = field(default_factory=list)
-    own_session: Any = None  # a session that Chatcore exported
+    own_session: object = None  # a session that Chatcore exported
     title: str = ""
     problem: str = ""
 

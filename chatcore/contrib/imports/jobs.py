@@ -14,8 +14,9 @@ from datetime import timedelta
 from typing import IO, Any, cast
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.db import DatabaseError, transaction
-from django.db.models import F, Q, Sum
+from django.db.models import F, Q, QuerySet, Sum
 
 from chatcore.base.databases.clock import read_clock
 from chatcore.base.databases.outages import StorageAway
@@ -51,7 +52,7 @@ class WrongOffset(Exception):
         self.received = received
 
 
-def begin_upload(owner: Any, files: Sequence[tuple[str, int]]) -> Import:
+def begin_upload(owner: User, files: Sequence[tuple[str, int]]) -> Import:
     """Create an import that waits for its files, given as names and sizes. Raises UploadRefused."""
     if not 0 < len(files) <= MAX_FILES:
         raise UploadRefused(f"An import has one to {MAX_FILES} files.")
@@ -154,7 +155,7 @@ def measure_upload(row: Import) -> tuple[int, int]:
     return sums["received"] or 0, sums["size"] or 0
 
 
-def _select_due() -> Any:
+def _select_due() -> QuerySet[Import]:
     now = read_clock()
     is_abandoned = Q(status=Import.Status.RUNNING, lease_until__lt=now)
     # One that was sent in one piece has no bytes here, so nobody else can go on with it.

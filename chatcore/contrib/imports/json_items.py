@@ -8,7 +8,7 @@ import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO
 
 CHUNK_BYTES = 1024 * 1024
 MAX_ITEM_BYTES = 100_000_000  # parsed, it takes some times as much memory
@@ -31,7 +31,7 @@ def to_list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def to_dict(value: object) -> dict[str, Any]:
+def to_dict(value: object) -> dict[str, object]:
     """Return an object as it is, and an empty one for what is none."""
     return value if isinstance(value, dict) else {}
 

@@ -4,13 +4,13 @@ import hashlib
 import logging
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.db import DatabaseError, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
@@ -54,7 +54,7 @@ class ImportRun:
     row: Import
     _models: dict[str, AiModel | None] = field(default_factory=dict)
     _last_session: Session | None = None
-    _step: dict[str, Any] = field(default_factory=dict)  # to be written with what comes next
+    _step: dict[str, object] = field(default_factory=dict)  # to be written with what comes next
     _count: int = 0
     _nameless: Counter[str] = field(default_factory=Counter)  # chats without an id, by their bytes
 
@@ -137,7 +137,6 @@ class ImportRun:
         if known:
             chat.notes.append(_GREW_APART)
         values = {
-            "product": item.product,
             "digests": chat.digests,
             "other_digest": chat.other_digest,
             "last_seq": chat.last_seq,
@@ -167,7 +166,6 @@ class ImportRun:
 
         def settle(session: Session) -> None:
             values = {
-                "product": item.product,
                 "digests": chat.digests,
                 "other_digest": chat.other_digest,
                 "last_seq": session.last_seq,
@@ -193,7 +191,7 @@ class ImportRun:
             if known is None or known.belongs_to_id != self.row.pk:
                 self._settle(known=F("known") + 1)
             return
-        values = {"product": item.product, "digests": [], "other_digest": digest}
+        values = {"digests": [], "other_digest": digest}
         notes = [_GREW_APART] if known else []
         try:
             self._last_session = importer.import_session(
@@ -248,13 +246,12 @@ class ImportRun:
         session: Session,
         foreign_id: str,
         notes: Sequence[str],
-        values: dict[str, Any],
+        values: Mapping[str, object],
     ) -> None:
         """Note in the same transaction that a chat came, whence, and what of it did not."""
-        product = values.pop("product", item.product)
         ImportedChat.objects.update_or_create(
             owner_id=self.row.owner_id,
-            product=product,
+            product=item.product,
             foreign_id=clean_id(foreign_id),
             defaults={**values, "session": session, "belongs_to": self.row},
         )
@@ -283,7 +280,7 @@ class ImportRun:
             original=zlib.compress(item.raw) if is_kept and item.raw else b"",
         )
 
-    def _settle(self, **columns: Any) -> None:
+    def _settle(self, **columns: object) -> None:
         """Write into the row. Raises ImportLost."""
         if not _select_claimed(self.row).update(**columns, **self._step):
             raise ImportLost
@@ -291,7 +288,7 @@ class ImportRun:
         self._count += bool(columns)
 
 
-def import_export(owner: Any, export: Export) -> Import:
+def import_export(owner: User, export: Export) -> Import:
     """Import the chats of an export at once, and return the import, which has ended.
 
     Raises UnreadableExport; then nothing is left of it.
@@ -302,16 +299,17 @@ def import_export(owner: Any, export: Export) -> Import:
         attempts=1,
         lease_until=read_clock() + LEASE,
     )
-    try:
-        with keep_lease(row):
-            for _ in ImportRun(row).run(export):
-                pass
-    except UnreadableExport:
-        row.delete()
-        raise
-    except BaseException:
-        end_import(row, Import.Status.FAILED, "The import broke off.")
-        raise
+    with ExitStack() as at_failure:
+        at_failure.callback(end_import, row, Import.Status.FAILED, "The import broke off.")
+        try:
+            with keep_lease(row):
+                for _ in ImportRun(row).run(export):
+                    pass
+        except UnreadableExport:
+            at_failure.pop_all()
+            row.delete()
+            raise
+        at_failure.pop_all()
     return row
 
 

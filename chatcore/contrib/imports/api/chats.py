@@ -8,12 +8,12 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.parsers import BaseParser
-from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chatcore.api.import_places import OneImportAtATime
 from chatcore.base.rest import limits
+from chatcore.base.rest.auth import SignedInRequest
 from chatcore.base.rest.parsers import (
     TooManyValues,
     hold_large_body,
@@ -41,7 +41,7 @@ class ExportParser(BaseParser):
 
     def parse(
         self,
-        stream: IO[Any],
+        stream: IO[bytes],
         media_type: str | None = None,
         parser_context: Mapping[str, object] | None = None,
     ) -> Any:
@@ -71,14 +71,14 @@ class ImportedChatSerializer(serializers.ModelSerializer[Session]):
         read_only_fields = fields
 
 
-class RefusedChatSerializer(serializers.Serializer[Any]):
+class RefusedChatSerializer(serializers.Serializer[dict[str, str]]):
     """A chat that did not come in, or not whole, with the reasons in words."""
 
     title = serializers.CharField()
     detail = serializers.CharField()
 
 
-class ImportedChatsSerializer(serializers.Serializer[Any]):
+class ImportedChatsSerializer(serializers.Serializer[dict[str, object]]):
     """What became of each chat."""
 
     id = serializers.UUIDField(help_text="The import's.")
@@ -107,7 +107,7 @@ class ImportListView(OneImportAtATime, APIView):
         },
         responses={201: ImportedChatsSerializer},
     )
-    def post(self, request: Request) -> Response:
+    def post(self, request: SignedInRequest) -> Response:
         """Create a session from each chat of an export, and wait for all of them.
 
         Send a file as ChatGPT, Claude, Gemini and the others of docs/import.md export it, or the

@@ -15,9 +15,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chatcore.base.rest import limits
+from chatcore.base.rest.auth import SignedInRequest
 from chatcore.base.rest.problems import Problem, TooLargeProblem
 from chatcore.contrib.imports import jobs as import_jobs
-from chatcore.contrib.imports.models import Import, ImportFile
+from chatcore.contrib.imports.models import Import, ImportFile, ImportProblem
 
 OFFSET_PARAMETER = OpenApiParameter(
     "offset", int, required=True, description="Bytes of the file before this piece."
@@ -31,7 +32,7 @@ class PieceParser(BaseParser):
 
     def parse(
         self,
-        stream: IO[Any],
+        stream: IO[bytes],
         media_type: str | None = None,
         parser_context: Mapping[str, object] | None = None,
     ) -> Any:
@@ -51,7 +52,7 @@ class UploadedFileSerializer(serializers.ModelSerializer[ImportFile]):
         read_only_fields = ("id", "received")
 
 
-class ImportProblemSerializer(serializers.Serializer[Any]):
+class ImportProblemSerializer(serializers.Serializer[ImportProblem]):
     """A chat that came in only in part, or not."""
 
     id = serializers.IntegerField(source="pk")
@@ -90,7 +91,7 @@ class ImportDetailSerializer(ImportStateSerializer):
         fields = (*ImportStateSerializer.Meta.fields, "problems")  # type: ignore[assignment]
 
 
-class ImportUploadSerializer(serializers.Serializer[Any]):
+class ImportUploadSerializer(serializers.Serializer[dict[str, object]]):
     """The files that will be sent."""
 
     files = UploadedFileSerializer(many=True)
@@ -104,7 +105,7 @@ class UploadListView(APIView):
         request=ImportUploadSerializer,
         responses={201: ImportStateSerializer},
     )
-    def post(self, request: Request) -> Response:
+    def post(self, request: SignedInRequest) -> Response:
         """Begin an import of up to 2 GB. Its files are then sent in pieces of up to 2 MB.
 
         A worker runs it when all bytes are there; `GET` the import to see how far it is.

@@ -1,7 +1,6 @@
 """Google AI Studio: a file of Drive for each chat, without an extension; its name is the title."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from chatcore.contrib.imports.conversation import Call, ChatFile, ChatMessage, Conversation, chain
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
@@ -21,7 +20,7 @@ class AiStudioReader(Reader):
     def recognizes(self, sample: Sample, member: Member) -> bool:
         return "chunkedPrompt" in sample.keys
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read_object(self, value: dict[str, object], source: Source) -> Iterator[Conversation]:
         settings = to_dict(value.get("runSettings"))
         model = to_text(settings.get("model")).removeprefix("models/")
         messages: list[ChatMessage] = []

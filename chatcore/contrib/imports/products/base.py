@@ -7,14 +7,13 @@ it knows it, cuts it into chats, and turns each into a `Conversation`.
 import base64
 import binascii
 import contextlib
-import html
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html.parser import HTMLParser
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from chatcore.contrib.imports.conversation import ChatFile, Conversation, ForeignProject
 from chatcore.contrib.imports.export_files import Export, Member, Sample, parse_json
@@ -55,6 +54,8 @@ class Reader:
     key: ClassVar[str]  # stored with the ids of its chats
     name: ClassVar[str]
     path: ClassVar[Sequence[str]] = ()  # of the list of chats in an object
+    is_file_a_chat: ClassVar[bool] = False  # whatever stands in it
+    may_be_one_chat: ClassVar[bool] = False  # an object without the list
     is_own: ClassVar[bool] = False  # sessions that Chatcore exported
     has_projects: ClassVar[bool] = False  # and no chats: `read_projects` is asked
 
@@ -64,27 +65,42 @@ class Reader:
 
     def split(self, member: Member, sample: Sample) -> Iterator[Item]:
         """Yield the chats of a file as they stand in it; an object without a path as one."""
+        kind = "object" if self.is_file_a_chat else sample.kind
+        has_list = bool(self.path)
+        if self.may_be_one_chat and kind == "object":
+            has_list = self.path[0] in sample.keys
         with member.open() as stream:
-            if sample.kind == "lines":
+            if kind == "lines":
                 yield from read_lines(stream)
-            elif sample.kind == "list" or self.path:
-                yield from split_items(stream, () if sample.kind == "list" else self.path)
+            elif kind == "list" or has_list:
+                yield from split_items(stream, () if kind == "list" else self.path)
             else:
                 raw = stream.read(MAX_ITEM_BYTES + 1)
                 is_too_long = len(raw) > MAX_ITEM_BYTES
                 yield Item(raw[:HEAD_BYTES] if is_too_long else raw, is_too_long=is_too_long)
 
-    def parse(self, raw: bytes) -> Any:
+    def parse(self, raw: bytes) -> object:
         """Return the value of an item. Raises ValueError."""
         return parse_json(raw)
 
     def read(self, value: object, source: Source) -> Iterator[Conversation]:
         """Yield the chats that an item has, mostly one. Any error means that it is odd."""
+        yield from self.read_object(require_object(value), source)
+
+    def read_object(self, value: dict[str, object], source: Source) -> Iterator[Conversation]:
+        """Yield the chats of an item that is an object, as `read` does."""
         raise NotImplementedError
 
     def read_projects(self, value: object, source: Source) -> Iterator[ForeignProject]:
         """Yield the projects that an item has, as `read` yields chats."""
         raise NotImplementedError
+
+
+def require_object(value: object) -> dict[str, object]:
+    """Return an object as it is. Raises OddChat for anything else."""
+    if not isinstance(value, dict):
+        raise OddChat(ANOTHER_FORM)
+    return value
 
 
 def parse_lines(raw: bytes) -> list[object]:
@@ -109,6 +125,12 @@ def parse_text(value: object) -> object:
 def has_keys(sample: Sample, *names: str) -> bool:
     """Return True if one of the first objects has all of these keys."""
     return any(all(name in item for name in names) for item in sample.items)
+
+
+def read_role(value: object) -> str:
+    """Return who spoke: user, system, or for every other word assistant."""
+    role = to_text(value)
+    return role if role in ("user", "system") else "assistant"
 
 
 def split_thoughts(text: str) -> tuple[str, str]:
@@ -168,6 +190,11 @@ def build_link(title: str, url: str) -> str:
     return f"[{label}](<{url}>)" if re.search(r"[\s()<>]", url) else f"[{label}]({url})"
 
 
+def list_links(links: Iterable[str]) -> str:
+    """Return links as a list in Markdown."""
+    return "\n".join(f"- {link}" for link in links)
+
+
 def read_html(source: str) -> str:
     """Return HTML as plain Markdown."""
     reader = _HtmlReader()
@@ -180,11 +207,6 @@ def read_html(source: str) -> str:
 def read_attributes(tag: str) -> dict[str, str]:
     """Return the attributes of a tag: the names with their values in double quotes."""
     return dict(_ATTRIBUTE.findall(tag))
-
-
-def unescape(text: str) -> str:
-    """Return a text without HTML's escapes."""
-    return html.unescape(text)
 
 
 def _decode_base64(text: str) -> bytes | None:

@@ -1,12 +1,18 @@
 """big-AGI: a file of all chats, or of one. Messages have a text, or since 2024 fragments."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from chatcore.contrib.imports.conversation import Call, ChatFile, ChatMessage, Conversation, chain
+from chatcore.contrib.imports.conversation import (
+    Call,
+    ChatFile,
+    ChatMessage,
+    Conversation,
+    chain,
+    take_prompt,
+)
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
 from chatcore.contrib.imports.json_items import join_words, to_dict, to_text
-from chatcore.contrib.imports.products.base import Reader, Source, build_link
+from chatcore.contrib.imports.products.base import Reader, Source, build_link, list_links, read_role
 from chatcore.transfer.times import parse_time
 
 
@@ -15,22 +21,15 @@ class BigAgiReader(Reader):
 
     key = "bigagi"
     name = "big-AGI"
+    path = ("conversations",)
+    may_be_one_chat = True
 
     def recognizes(self, sample: Sample, member: Member) -> bool:
         return any("systemPurposeId" in item and "messages" in item for item in sample.items)
 
-    def split(self, member: Member, sample: Sample) -> Iterator[Any]:
-        if "conversations" in sample.keys:
-            self_path = _AllChats()
-            yield from self_path.split(member, sample)
-        else:
-            yield from super().split(member, sample)
-
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read_object(self, value: dict[str, object], source: Source) -> Iterator[Conversation]:
         messages = [_build_message(item) for item in to_items(value.get("messages"))]
-        prompt = ""
-        if messages and messages[0].role == "system":
-            prompt = messages.pop(0).text
+        prompt = take_prompt(messages)
         yield Conversation(
             id=to_text(value.get("id")),
             title=to_text(value.get("userTitle")) or to_text(value.get("autoTitle")),
@@ -42,14 +41,9 @@ class BigAgiReader(Reader):
         )
 
 
-class _AllChats(Reader):
-    path = ("conversations",)
-
-
 def _build_message(item: Mapping[str, object]) -> ChatMessage:
-    role = to_text(item.get("role"))
     built = ChatMessage(
-        role=role if role in ("user", "system") else "assistant",
+        role=read_role(item.get("role")),
         text=to_text(item.get("text")),
         created_at=parse_time(item.get("created")),
     )
@@ -60,7 +54,7 @@ def _build_message(item: Mapping[str, object]) -> ChatMessage:
     for fragment in to_items(item.get("fragments")):
         _add_fragment(built, fragment, links)
     if links:
-        built.text = join_words(built.text, "\n".join(f"- {link}" for link in links))
+        built.text = join_words(built.text, list_links(links))
     return built
 
 

@@ -2,12 +2,18 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from chatcore.contrib.imports.conversation import Call, ChatFile, ChatMessage, Conversation, Node
+from chatcore.contrib.imports.conversation import (
+    Call,
+    ChatFile,
+    ChatMessage,
+    Conversation,
+    Node,
+    list_times,
+)
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
-from chatcore.contrib.imports.json_items import join_words, to_dict, to_list, to_text
-from chatcore.contrib.imports.products.base import Reader, Source, parse_text
+from chatcore.contrib.imports.json_items import join_words, to_dict, to_text
+from chatcore.contrib.imports.products.base import Reader, Source, parse_text, read_role
 from chatcore.transfer.times import parse_time
 
 
@@ -25,9 +31,10 @@ class ChatboxReader(Reader):
             or (member.base_name == "session.json" and {"id", "messages"} <= sample.keys)
         )
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
-        if isinstance(value.get("session"), dict):
-            sessions = [value["session"]]
+    def read_object(self, value: dict[str, object], source: Source) -> Iterator[Conversation]:
+        session = value.get("session")
+        if isinstance(session, dict):
+            sessions = [session]
         elif "messages" in value:
             sessions = [value]
         else:
@@ -64,7 +71,7 @@ def _read_session(session: Mapping[str, object]) -> Iterator[Conversation]:
 def _read_thread(
     chat_id: str,
     title: str,
-    messages: list[dict[str, Any]],
+    messages: list[dict[str, object]],
     forks: Mapping[str, object],
     *,
     is_pinned: bool = False,
@@ -85,7 +92,7 @@ def _read_thread(
             known |= {node.id for node in added}
             waiting += [node.id for node in added]
             nodes += added
-    times = [time for node in nodes if node.message and (time := node.message.created_at)]
+    times = list_times(nodes)
     return Conversation(
         id=chat_id,
         title=title,
@@ -98,7 +105,7 @@ def _read_thread(
     )
 
 
-def _link(messages: list[dict[str, Any]], parent: str | None) -> list[Node]:
+def _link(messages: list[dict[str, object]], parent: str | None) -> list[Node]:
     nodes = []
     for index, item in enumerate(messages):
         node_id = to_text(item.get("id")) or f"{parent}/{index}"
@@ -110,7 +117,7 @@ def _link(messages: list[dict[str, Any]], parent: str | None) -> list[Node]:
 def _build_message(item: Mapping[str, object]) -> ChatMessage:
     role = to_text(item.get("role"))
     built = ChatMessage(
-        role=role if role in ("user", "system") else "assistant",
+        role=read_role(role),
         text=to_text(item.get("content")),
         reasoning=to_text(item.get("reasoningContent")),
         created_at=parse_time(item.get("timestamp")),
@@ -144,6 +151,3 @@ def _build_message(item: Mapping[str, object]) -> ChatMessage:
 
 def _write(value: object) -> str | None:
     return value if isinstance(value, str | None) else json.dumps(value, ensure_ascii=False)
-
-
-__all__ = ["ChatboxReader", "to_list"]

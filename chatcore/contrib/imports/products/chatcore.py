@@ -4,12 +4,11 @@ import base64
 import binascii
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 from chatcore.contrib.imports.conversation import ChatFile, Conversation, ForeignProject
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
 from chatcore.contrib.imports.json_items import to_list, to_text
-from chatcore.contrib.imports.products.base import Reader, Source, has_keys
+from chatcore.contrib.imports.products.base import Reader, Source, has_keys, require_object
 from chatcore.transfer.exporter import FORMAT
 from chatcore.transfer.times import parse_time
 
@@ -39,20 +38,21 @@ class ChatcoreProjectReader(Reader):
     def recognizes(self, sample: Sample, member: Member) -> bool:
         return has_keys(sample, "name", "instructions", "rules", "files", "sessions", "edited_at")
 
-    def read_projects(self, value: Any, source: Source) -> Iterator[ForeignProject]:
+    def read_projects(self, value: object, source: Source) -> Iterator[ForeignProject]:
+        project = require_object(value)
         yield ForeignProject(
-            name=to_text(value.get("name")),
-            instructions=to_text(value.get("instructions")),
-            rules=[to_text(rule) for rule in to_list(value.get("rules"))],
+            name=to_text(project.get("name")),
+            instructions=to_text(project.get("instructions")),
+            rules=[to_text(rule) for rule in to_list(project.get("rules"))],
             files=[
                 ChatFile(
                     name=to_text(file.get("name")) or "file",
                     load=partial(_decode, to_text(file.get("data"))),
                 )
-                for file in to_items(value.get("files"))
+                for file in to_items(project.get("files"))
             ],
-            chats=[to_text(chat) for chat in to_list(value.get("sessions"))],
-            created_at=parse_time(value.get("created_at")),
+            chats=[to_text(chat) for chat in to_list(project.get("sessions"))],
+            created_at=parse_time(project.get("created_at")),
         )
 
 

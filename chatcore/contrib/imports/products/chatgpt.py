@@ -7,7 +7,7 @@ canvas and pictures are kept. Hidden messages and custom instructions are not.
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from datetime import datetime
 from weakref import WeakKeyDictionary
 
 from chatcore.contrib.imports.conversation import (
@@ -55,6 +55,7 @@ class ChatGptReader(Reader):
     key = "chatgpt"
     name = "ChatGPT"
     path = ("conversations",)
+    may_be_one_chat = True
 
     def __init__(self) -> None:
         self._exports: WeakKeyDictionary[Export, _SideFiles] = WeakKeyDictionary()
@@ -64,14 +65,7 @@ class ChatGptReader(Reader):
             "mapping" in item and "inserted_at" not in item for item in sample.items
         )
 
-    def split(self, member: Member, sample: Sample) -> Iterator[Any]:
-        if sample.kind == "object" and "conversations" not in sample.keys:
-            reader = Reader()  # a single chat
-            yield from reader.split(member, sample)
-        else:
-            yield from super().split(member, sample)
-
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read_object(self, value: dict[str, object], source: Source) -> Iterator[Conversation]:
         mapping = value.get("mapping")
         if isinstance(mapping, list):
             mapping = {to_text(to_dict(node).get("id")): node for node in mapping}
@@ -114,7 +108,7 @@ class GroupChatReader(Reader):
             "members" in chat and "messages" in chat for chat in chats
         )
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read_object(self, value: dict[str, object], source: Source) -> Iterator[Conversation]:
         messages = [
             ChatMessage(
                 role="user" if item.get("role") == "user" else "assistant",
@@ -299,7 +293,9 @@ class _ChatBuilder:
         prompt = to_text(to_dict(to_dict(part.get("metadata")).get("dalle")).get("prompt"))
         return self.side_files.find(pointer, name or prompt[:80])
 
-    def _build_call(self, recipient: str, text: str, created_at: Any) -> ChatMessage | None:
+    def _build_call(
+        self, recipient: str, text: str, created_at: datetime | None
+    ) -> ChatMessage | None:
         """Return a call of a tool, to be told with the answer after it."""
         if recipient.startswith("canmore."):
             return self._build_document(recipient, text, created_at)
@@ -309,7 +305,9 @@ class _ChatBuilder:
         call = Call(name=recipient, arguments=arguments)
         return ChatMessage(role="assistant", calls=[call], created_at=created_at)
 
-    def _build_document(self, recipient: str, text: str, created_at: Any) -> ChatMessage | None:
+    def _build_document(
+        self, recipient: str, text: str, created_at: datetime | None
+    ) -> ChatMessage | None:
         """Return a document of the canvas as a file, or its new form after a change."""
         value = _parse_object(text)
         if value is None:
@@ -332,7 +330,7 @@ class _ChatBuilder:
         return ChatMessage(role="assistant", files=[file], created_at=created_at)
 
     def _build_result(
-        self, name: str, text: str, files: list[ChatFile], created_at: Any
+        self, name: str, text: str, files: list[ChatFile], created_at: datetime | None
     ) -> ChatMessage | None:
         """Return what a tool answered. It is told as the result of the call before it."""
         if name.startswith("canmore") or (name == "bio" and not files):
@@ -409,7 +407,7 @@ def _find_stem(pointer: str) -> str:
     return match.group() if match else name
 
 
-def _link_old_marks(text: str, citations: list[dict[str, Any]]) -> str:
+def _link_old_marks(text: str, citations: list[dict[str, object]]) -> str:
     links: dict[str, str] = {}
     spans = []
     for citation in citations:

@@ -2,15 +2,26 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from chatcore.contrib.imports.conversation import Call, ChatFile, ChatMessage, Conversation, Node
+from chatcore.contrib.imports.conversation import (
+    Call,
+    ChatFile,
+    ChatMessage,
+    Conversation,
+    Node,
+    list_times,
+)
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
 from chatcore.contrib.imports.json_items import join_words, to_dict, to_list, to_text
-from chatcore.contrib.imports.products.base import Reader, Source, find_file, parse_text, read_parts
+from chatcore.contrib.imports.products.base import (
+    Reader,
+    Source,
+    find_file,
+    parse_text,
+    read_parts,
+    read_role,
+)
 from chatcore.transfer.times import parse_time
-
-_ROLES = {"user": "user", "system": "system"}
 
 
 class CherryStudioReader(Reader):
@@ -23,7 +34,7 @@ class CherryStudioReader(Reader):
         is_topic = any(item.get("kind") == "cherry-studio.topic" for item in sample.items)
         return is_topic or {"indexedDB", "localStorage"} <= sample.keys
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read_object(self, value: dict[str, object], source: Source) -> Iterator[Conversation]:
         if value.get("kind") == "cherry-studio.topic":
             yield _read_topic_file(value)
             return
@@ -65,7 +76,7 @@ def _read_topic(
             last_id = node_id
         elif asked not in answers or item.get("foldSelected") or item.get("useful"):
             answers[asked] = last_id = node_id
-    times = [time for node in nodes if node.message and (time := node.message.created_at)]
+    times = list_times(nodes)
     return Conversation(
         id=to_text(topic.get("id")),
         title=to_text(topic.get("name")),
@@ -81,7 +92,7 @@ def _read_topic(
 def _build_message(
     item: Mapping[str, object], blocks: Mapping[object, object], source: Source
 ) -> ChatMessage:
-    role = _ROLES.get(to_text(item.get("role")), "assistant")
+    role = read_role(item.get("role"))
     model = to_text(item.get("modelId")) or to_text(to_dict(item.get("model")).get("id"))
     built = ChatMessage(
         role=role,
@@ -135,7 +146,7 @@ def _find(file: Mapping[str, object], source: Source) -> ChatFile:
 def _read_topic_file(value: Mapping[str, object]) -> Conversation:
     nodes = []
     for index, item in enumerate(to_items(value.get("messages"))):
-        role = _ROLES.get(to_text(item.get("role")), "assistant")
+        role = read_role(item.get("role"))
         parts = to_items(item.get("parts"))
         thoughts = [to_text(p.get("text")) for p in parts if p.get("type") == "reasoning"]
         words, files = read_parts([p for p in parts if p.get("type") != "reasoning"])

@@ -8,7 +8,6 @@ remembers as documents of projects.
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from chatcore.contrib.imports.conversation import (
     Call,
@@ -41,6 +40,7 @@ from chatcore.contrib.imports.products.base import (
     build_link,
     has_keys,
     read_attributes,
+    require_object,
 )
 from chatcore.transfer.times import parse_time
 
@@ -74,7 +74,7 @@ class ClaudeReader(Reader):
     def recognizes(self, sample: Sample, member: Member) -> bool:
         return sample.kind in ("list", "object") and has_keys(sample, "chat_messages")
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read_object(self, value: dict[str, object], source: Source) -> Iterator[Conversation]:
         items = value.get("chat_messages")
         if not isinstance(items, list):
             raise OddChat("Its messages are not in the export, only its title.")
@@ -243,7 +243,7 @@ def _take_old_artifacts(built: ChatMessage, documents: Documents) -> None:
     built.text = _ARTIFACT.sub(take, _THINKING.sub("", built.text))
 
 
-def _link_sources(text: str, citations: list[Any]) -> str:
+def _link_sources(text: str, citations: list[object]) -> str:
     links = []
     for citation in to_items(citations):
         details = to_dict(citation.get("details"))
@@ -265,7 +265,7 @@ class ClaudeProjectReader(Reader):
         return sample.kind in ("list", "object") and has_keys(sample, "prompt_template", "docs")
 
     def read_projects(self, value: object, source: Source) -> Iterator[ForeignProject]:
-        yield _build_project(value)
+        yield _build_project(require_object(value))
 
 
 class ClaudeMemoryReader(Reader):
@@ -278,19 +278,20 @@ class ClaudeMemoryReader(Reader):
     def recognizes(self, sample: Sample, member: Member) -> bool:
         return sample.kind in ("list", "object") and has_keys(sample, "conversations_memory")
 
-    def read_projects(self, value: Any, source: Source) -> Iterator[ForeignProject]:
+    def read_projects(self, value: object, source: Source) -> Iterator[ForeignProject]:
         """Yield a project for what is remembered of all chats, and those that have a memory."""
-        if words := to_text(value.get("conversations_memory")):
+        memories = require_object(value)
+        if words := to_text(memories.get("conversations_memory")):
             yield ForeignProject(name=MEMORY_NAME, files=[ChatFile.from_text(MEMORY_FILE, words)])
         projects = _find_projects(source.export)
-        for key, words in to_dict(value.get("project_memories")).items():
-            if key in projects and to_text(words):
+        for key, memory in to_dict(memories.get("project_memories")).items():
+            if key in projects and (words := to_text(memory)):
                 project = _build_project(projects[key])
                 project.files = [ChatFile.from_text(MEMORY_FILE, words)]
                 yield project
 
 
-def _build_project(value: Any) -> ForeignProject:
+def _build_project(value: dict[str, object]) -> ForeignProject:
     return ForeignProject(
         name=to_text(value.get("name")),
         instructions=join_words(
@@ -306,7 +307,7 @@ def _build_project(value: Any) -> ForeignProject:
     )
 
 
-def _find_projects(export: Export) -> dict[str, dict[str, Any]]:
+def _find_projects(export: Export) -> dict[str, dict[str, object]]:
     """Return the projects of an export by their ids."""
     found = {}
     for member in export.members:

@@ -4,10 +4,10 @@ import csv
 import io
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 from chatcore.contrib.imports.conversation import ChatMessage, Conversation, chain
-from chatcore.contrib.imports.export_files import Member, Sample
+from chatcore.contrib.imports.export_files import Member, Sample, to_items
+from chatcore.contrib.imports.json_items import to_text
 from chatcore.contrib.imports.products.base import Reader, Source
 from chatcore.files.text import decode_text
 from chatcore.transfer.times import parse_time
@@ -29,18 +29,19 @@ class CopilotReader(Reader):
         first_line = sample.head.lstrip("\ufeff").split("\n")[0].replace('"', "").strip()
         return first_line.replace(", ", ",") in _HEADS
 
-    def parse(self, raw: bytes) -> Any:
+    def parse(self, raw: bytes) -> list[object]:
         text = decode_text(raw) or raw.decode(errors="replace")
         csv.field_size_limit(10_000_000)
         rows = csv.DictReader(io.StringIO(text.lstrip("\ufeff"), newline=""), skipinitialspace=True)
         return list(rows)
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read(self, value: object, source: Source) -> Iterator[Conversation]:
         chats: dict[str, list[tuple[datetime, int, ChatMessage]]] = {}
-        for index, row in enumerate(value):
+        for fields in to_items(value):
+            row = {name: to_text(field) for name, field in fields.items()}
             name = row.get("Conversation") or row.get("ChatName") or row.get("ClientApp") or ""
             text = row.get("Message") or row.get("MessageContent") or row.get("Prompt") or ""
-            time = _read_time(row.get("Time") or row.get("CreatedAt") or row.get("Timestamp"))
+            time = _read_time(row.get("Time") or row.get("CreatedAt") or row.get("Timestamp") or "")
             author = (row.get("Author") or "user").strip().lower()
             message = ChatMessage(
                 role="user" if author in ("user", "human", "me") else "assistant",
@@ -50,7 +51,6 @@ class CopilotReader(Reader):
             # Of one moment the question comes first.
             place = (time or _EARLIEST, int(message.role != "user"), message)
             chats.setdefault(name.strip(), []).append(place)
-            del index
         for name, places in chats.items():
             messages = [place[2] for place in sorted(places, key=lambda place: place[:2])]
             yield Conversation(
@@ -62,7 +62,7 @@ class CopilotReader(Reader):
             )
 
 
-def _read_time(text: str | None) -> datetime | None:
+def _read_time(text: str) -> datetime | None:
     if not text:
         return None
     for form in ("%m/%d/%Y %H:%M:%S %z", "%m/%d/%Y %I:%M:%S %p %z", "%m/%d/%Y %H:%M:%S",

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from chatcore.contrib.imports.conversation import Call, ChatFile, ChatMessage, Conversation, Node
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
@@ -23,7 +22,7 @@ class DeepSeekReader(Reader):
     def recognizes(self, sample: Sample, member: Member) -> bool:
         return any("mapping" in item and "inserted_at" in item for item in sample.items)
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read_object(self, value: dict[str, object], source: Source) -> Iterator[Conversation]:
         mapping = value.get("mapping")
         if not isinstance(mapping, dict):
             raise OddChat("Its messages are not in the export, only its title.")

@@ -4,21 +4,20 @@ Records that follow each other within half an hour make a chat. Chats of Workspa
 files of their own.
 """
 
+import html
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from chatcore.contrib.imports.conversation import ChatMessage, Conversation, Node, chain
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
-from chatcore.contrib.imports.json_items import Item, join_words, to_dict, to_list, to_text
+from chatcore.contrib.imports.json_items import join_words, to_dict, to_list, to_text
 from chatcore.contrib.imports.products.base import (
     OddChat,
     Reader,
     Source,
     find_file,
     read_html,
-    unescape,
 )
 from chatcore.files.text import decode_text
 from chatcore.transfer.times import parse_time
@@ -46,10 +45,11 @@ _CHAT_ID = re.compile(r"https://gemini\.google\.com/app/(?:c/)?([0-9a-zA-Z_-]+)"
 
 
 class GeminiReader(Reader):
-    """The records of an account."""
+    """The records of an account. Chats are made of all of them, so they are read together."""
 
     key = "gemini"
     name = "Gemini"
+    is_file_a_chat = True
 
     def recognizes(self, sample: Sample, member: Member) -> bool:
         return sample.kind == "list" and any(_is_record(item) for item in sample.items)
@@ -58,10 +58,6 @@ class GeminiReader(Reader):
         records = [item for item in to_items(value) if _is_record(item)]
         exchanges = [_read_record(record, source) for record in records]
         yield from _group([exchange for exchange in exchanges if exchange])
-
-    def split(self, member: Member, sample: Sample) -> Iterator[Item]:
-        # Chats are made of all records, so they are read together.
-        yield from super().split(member, Sample(kind="object"))
 
 
 class GeminiPageReader(Reader):
@@ -74,7 +70,7 @@ class GeminiPageReader(Reader):
         is_page = member.extension in (".html", ".htm")
         return is_page and "content-cell" in sample.head and "Gemini" in sample.head
 
-    def parse(self, raw: bytes) -> Any:
+    def parse(self, raw: bytes) -> str:
         return decode_text(raw) or raw.decode(errors="replace")
 
     def read(self, value: object, source: Source) -> Iterator[Conversation]:
@@ -91,7 +87,7 @@ class WorkspaceReader(Reader):
     def recognizes(self, sample: Sample, member: Member) -> bool:
         return "conversation_turns" in sample.keys
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read_object(self, value: dict[str, object], source: Source) -> Iterator[Conversation]:
         nodes: list[Node] = []
         ends: dict[int, str | None] = {}  # the last node of each turn that was told so far
         for number, turn in enumerate(to_items(value.get("conversation_turns"))):
@@ -126,7 +122,7 @@ def _is_record(item: Mapping[str, object]) -> bool:
 
 
 def _read_record(record: Mapping[str, object], source: Source) -> Exchange | None:
-    title = unescape(to_text(record.get("title")))
+    title = html.unescape(to_text(record.get("title")))
     answer = record.get("safeHtmlItem")
     pieces = to_items(answer) or [to_dict(answer)]
     words = read_html(

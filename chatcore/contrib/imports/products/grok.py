@@ -1,11 +1,15 @@
 """Grok: `prod-grok-backend.json`, trees by `parent_response_id`; files beside it have no names."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from chatcore.contrib.imports.conversation import ChatFile, ChatMessage, Conversation, Node
+from chatcore.contrib.imports.conversation import (
+    ChatFile,
+    ChatMessage,
+    Conversation,
+    Node,
+    list_times,
+)
 from chatcore.contrib.imports.export_files import Export, Member, Sample, to_items
 from chatcore.contrib.imports.json_items import join_words, to_dict, to_list, to_text
 from chatcore.contrib.imports.products.base import (
@@ -14,6 +18,7 @@ from chatcore.contrib.imports.products.base import (
     build_link,
     find_file,
     has_keys,
+    parse_text,
     read_attributes,
 )
 from chatcore.transfer.times import parse_time
@@ -33,7 +38,7 @@ class GrokReader(Reader):
     def recognizes(self, sample: Sample, member: Member) -> bool:
         return has_keys(sample, "conversation", "responses")
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read_object(self, value: dict[str, object], source: Source) -> Iterator[Conversation]:
         chat = to_dict(value.get("conversation"))
         nodes: list[Node] = []
         for index, item in enumerate(to_items(value.get("responses"))):
@@ -47,13 +52,13 @@ class GrokReader(Reader):
                     message=message,
                 )
             )
-        times = [node.message.created_at for node in nodes if node.message]
         modified = parse_time(chat.get("modify_time"))
+        times = [*list_times(nodes), *([modified] if modified else [])]
         yield Conversation(
             id=to_text(chat.get("id")),
             title=to_text(chat.get("title")),
             created_at=parse_time(chat.get("create_time")),
-            updated_at=max([time for time in (*times, modified) if time], default=None),
+            updated_at=max(times, default=None),
             is_pinned=chat.get("starred") is True,
             nodes=nodes,
             leaf=to_text(chat.get("leaf_response_id")) or None,
@@ -64,7 +69,7 @@ def _build_message(response: Mapping[str, object], export: Export) -> ChatMessag
     is_question = to_text(response.get("sender")).lower() in ("human", "user")
     cards = {}
     for text in to_list(response.get("card_attachments_json")):
-        card = _parse_card(text)
+        card = to_dict(parse_text(text))
         if card.get("url"):
             cards[to_text(card.get("id"))] = f" ({build_link('', to_text(card['url']))})"
 
@@ -97,12 +102,3 @@ def _build_message(response: Mapping[str, object], export: Export) -> ChatMessag
         return ChatMessage(role="assistant")  # a failed answer without words
     built.text = join_words(built.text)
     return built
-
-
-def _parse_card(value: object) -> dict[str, object]:
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            return {}
-    return to_dict(value)

@@ -1,11 +1,10 @@
 """Jan: its data folder, a folder for each chat with `thread.json` and `messages.jsonl`."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from chatcore.contrib.imports.conversation import ChatMessage, Conversation, chain
 from chatcore.contrib.imports.export_files import UNREADABLE, Member, Sample, parse_json, to_items
-from chatcore.contrib.imports.json_items import Item, join_words, to_dict, to_text
+from chatcore.contrib.imports.json_items import join_words, to_dict, to_text
 from chatcore.contrib.imports.products.base import (
     Reader,
     Source,
@@ -24,15 +23,12 @@ class JanReader(Reader):
 
     key = "jan"
     name = "Jan"
+    is_file_a_chat = True
 
     def recognizes(self, sample: Sample, member: Member) -> bool:
         return has_keys(sample, "thread_id", "role", "content")
 
-    def split(self, member: Member, sample: Sample) -> Iterator[Item]:
-        # A file is a chat, whose lines are its messages.
-        yield from super().split(member, Sample(kind="object"))
-
-    def parse(self, raw: bytes) -> Any:
+    def parse(self, raw: bytes) -> list[object]:
         return parse_lines(raw)
 
     def read(self, value: object, source: Source) -> Iterator[Conversation]:

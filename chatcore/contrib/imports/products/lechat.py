@@ -3,9 +3,16 @@
 import json
 from collections.abc import Iterator, Mapping
 
-from chatcore.contrib.imports.conversation import Call, ChatFile, ChatMessage, Conversation, Node
+from chatcore.contrib.imports.conversation import (
+    Call,
+    ChatFile,
+    ChatMessage,
+    Conversation,
+    Node,
+    list_times,
+)
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
-from chatcore.contrib.imports.json_items import Item, join_words, to_text
+from chatcore.contrib.imports.json_items import join_words, to_text
 from chatcore.contrib.imports.products.base import (
     OddChat,
     Reader,
@@ -13,6 +20,7 @@ from chatcore.contrib.imports.products.base import (
     build_link,
     find_file,
     has_keys,
+    list_links,
 )
 from chatcore.transfer.times import parse_time
 
@@ -24,6 +32,7 @@ class LeChatReader(Reader):
 
     key = "lechat"
     name = "Le Chat"
+    is_file_a_chat = True
 
     def recognizes(self, sample: Sample, member: Member) -> bool:
         name = member.base_name
@@ -32,10 +41,6 @@ class LeChatReader(Reader):
             and not sample.items
         )  # fmt: skip
         return is_empty_chat or has_keys(sample, "chatId", "role")
-
-    def split(self, member: Member, sample: Sample) -> Iterator[Item]:
-        # A file is a chat.
-        yield from super().split(member, Sample(kind="object"))
 
     def read(self, value: object, source: Source) -> Iterator[Conversation]:
         items = sorted(to_items(value), key=lambda item: to_text(item.get("createdAt")))
@@ -57,12 +62,11 @@ class LeChatReader(Reader):
             last_id = node.id
             if message.role == "user":
                 question_id = node.id
-        times = [node.message.created_at for node in nodes if node.message]
-        known_times = [time for time in times if time]
+        times = list_times(nodes)
         yield Conversation(
             id=to_text(items[0].get("chatId")),
-            created_at=min(known_times, default=None),
-            updated_at=max(known_times, default=None),
+            created_at=min(times, default=None),
+            updated_at=max(times, default=None),
             nodes=nodes,
             leaf=last_id,
         )
@@ -109,5 +113,5 @@ def _build_message(item: Mapping[str, object], source: Source) -> ChatMessage:
         if quote.get("url")
     ]
     if links:
-        built.text = join_words(built.text, "\n".join(f"- {link}" for link in links))
+        built.text = join_words(built.text, list_links(links))
     return built

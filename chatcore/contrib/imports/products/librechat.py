@@ -2,9 +2,15 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from chatcore.contrib.imports.conversation import Call, ChatFile, ChatMessage, Conversation, Node
+from chatcore.contrib.imports.conversation import (
+    Call,
+    ChatFile,
+    ChatMessage,
+    Conversation,
+    Node,
+    list_times,
+)
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
 from chatcore.contrib.imports.json_items import join_words, to_dict, to_list, to_text
 from chatcore.contrib.imports.products.base import Reader, Source, split_thoughts
@@ -26,7 +32,7 @@ class LibreChatReader(Reader):
             or {"conversationId", "endpoint"} <= sample.keys
         )
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read_object(self, value: dict[str, object], source: Source) -> Iterator[Conversation]:
         items = _flatten(to_list(value.get("messagesTree")) or to_list(value.get("messages")))
         nodes: list[Node] = []
         is_tree = any(item.get("parentMessageId") for _, item in items)
@@ -42,21 +48,20 @@ class LibreChatReader(Reader):
                     message=_build_message(item),
                 )
             )
-        times = [node.message.created_at for node in nodes if node.message]
-        known_times = [time for time in times if time]
+        times = list_times(nodes)
         options = to_dict(value.get("options"))
         yield Conversation(
             id=to_text(value.get("conversationId")),
             title=to_text(value.get("title")),
-            created_at=min(known_times, default=None),
-            updated_at=max(known_times, default=None),
+            created_at=min(times, default=None),
+            updated_at=max(times, default=None),
             system_prompt=to_text(options.get("promptPrefix")) or to_text(options.get("system")),
             model=to_text(options.get("model")),
             nodes=nodes,
         )
 
 
-def _flatten(messages: list[Any]) -> list[tuple[str | None, dict[str, object]]]:
+def _flatten(messages: list[object]) -> list[tuple[str | None, dict[str, object]]]:
     """Return the messages of a tree, parents first, with the id that each stands below."""
     flat: list[tuple[str | None, dict[str, object]]] = []
     waiting: list[tuple[str | None, dict[str, object]]] = [

@@ -5,15 +5,14 @@ A chat is a topic of an assistant; what it said outside of topics is one more ch
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from chatcore.contrib.imports.conversation import Call, ChatFile, ChatMessage, Conversation, Node
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
 from chatcore.contrib.imports.json_items import to_dict, to_list, to_text
-from chatcore.contrib.imports.products.base import Reader, Source, read_parts
+from chatcore.contrib.imports.products.base import Reader, Source, read_parts, read_role
 from chatcore.transfer.times import parse_time
 
-Rows = list[dict[str, Any]]
+Rows = list[dict[str, object]]
 
 
 class LobeHubReader(Reader):
@@ -29,7 +28,7 @@ class LobeHubReader(Reader):
             or {"exportedAt", "title", "messages", "version"} <= sample.keys
         )
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read_object(self, value: dict[str, object], source: Source) -> Iterator[Conversation]:
         if "messages" in value:
             title = to_text(value.get("title"))
             yield _build_chat(title, {"title": title}, to_items(value["messages"]), {}, {})
@@ -38,7 +37,7 @@ class LobeHubReader(Reader):
         sessions = {row.get("id"): row for row in to_items(tables.get("sessions"))}
         prompts = _find_prompts(tables)
         plugins = {row.get("id"): row for row in to_items(tables.get("messagePlugins"))}
-        by_topic: dict[Any, Rows] = defaultdict(list)
+        by_topic: dict[tuple[str, object], Rows] = defaultdict(list)
         for row in to_items(tables.get("messages")):
             if topic := row.get("topicId"):
                 by_topic["topic", topic].append(row)
@@ -146,7 +145,7 @@ def _build_message(row: Mapping[str, object], plugin: Mapping[str, object]) -> C
         for tool in to_items(row.get("tools"))
     ]
     built = ChatMessage(
-        role=role if role in ("user", "system") else "assistant",
+        role=read_role(role),
         reasoning=to_text(reasoning) or to_text(to_dict(reasoning).get("content")),
         created_at=created_at,
         model=to_text(row.get("model")) or to_text(to_dict(row.get("extra")).get("fromModel")),

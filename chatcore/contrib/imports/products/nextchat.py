@@ -3,12 +3,17 @@
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from chatcore.contrib.imports.conversation import Call, ChatMessage, Conversation, chain
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
 from chatcore.contrib.imports.json_items import join_words, to_dict, to_text
-from chatcore.contrib.imports.products.base import Reader, Source, read_parts, split_thoughts
+from chatcore.contrib.imports.products.base import (
+    Reader,
+    Source,
+    read_parts,
+    read_role,
+    split_thoughts,
+)
 from chatcore.transfer.times import parse_time
 
 STORE = "chat-next-web-store"
@@ -25,7 +30,7 @@ class NextChatReader(Reader):
     def recognizes(self, sample: Sample, member: Member) -> bool:
         return STORE in sample.keys
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read_object(self, value: dict[str, object], source: Source) -> Iterator[Conversation]:
         mask = to_dict(value.get("mask"))
         updated_at = parse_time(value.get("lastUpdate"))
         items = to_items(value.get("messages"))
@@ -64,7 +69,7 @@ def _build_message(item: Mapping[str, object], time: datetime | None) -> ChatMes
         for tool in to_items(item.get("tools"))
     ]
     return ChatMessage(
-        role=role if role in ("user", "system") else "assistant",
+        role=read_role(role),
         text=text,
         reasoning=thoughts,
         created_at=time,

@@ -2,7 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 
-from chatcore.contrib.imports.conversation import Call, ChatMessage, Conversation, chain
+from chatcore.contrib.imports.conversation import (
+    Call,
+    ChatMessage,
+    Conversation,
+    chain,
+    take_prompt,
+)
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
 from chatcore.contrib.imports.json_items import Item, join_words, to_dict, to_text
 from chatcore.contrib.imports.products.base import (
@@ -50,9 +56,7 @@ class OpenAiLinesReader(Reader):
         chat = value if isinstance(value, dict) else {}
         items = to_items(chat.get("messages") or chat.get("conversations") or value)
         messages = [_build_message(item) for item in items]
-        prompt = ""
-        if messages and messages[0].role == "system":
-            prompt = messages.pop(0).text
+        prompt = take_prompt(messages)
         title = to_text(chat.get("title")) or to_text(to_dict(chat.get("metadata")).get("title"))
         yield Conversation(
             id=to_text(chat.get("id")),

@@ -1,9 +1,9 @@
 """Open WebUI: a list of chats, each a tree in `history.messages`; older ones without a wrapper."""
 
+import html
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from chatcore.contrib.imports.conversation import Call, ChatFile, ChatMessage, Conversation, Node
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
@@ -14,9 +14,10 @@ from chatcore.contrib.imports.products.base import (
     Source,
     build_link,
     build_linked_file,
+    list_links,
     read_attributes,
     read_parts,
-    unescape,
+    read_role,
 )
 from chatcore.transfer.times import parse_time
 
@@ -37,7 +38,7 @@ class OpenWebUiReader(Reader):
             for item in sample.items
         )  # fmt: skip
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read_object(self, value: dict[str, object], source: Source) -> Iterator[Conversation]:
         chat = to_dict(value.get("chat")) or value
         history = to_dict(chat.get("history"))
         items = history.get("messages")
@@ -76,7 +77,7 @@ def _build_message(item: Mapping[str, object]) -> ChatMessage | None:
         return None
     text, files = read_parts(item.get("content"))
     built = ChatMessage(
-        role=role if role in ("user", "system") else "assistant",
+        role=read_role(role),
         text=text,
         files=files,
         created_at=parse_time(item.get("timestamp")),
@@ -113,7 +114,7 @@ def _take_details(built: ChatMessage) -> None:
         values = read_attributes(match.group(1))
         kind = values.get("type")
         if kind == "reasoning":
-            words = unescape(_SUMMARY.sub("", match.group(2))).strip()
+            words = html.unescape(_SUMMARY.sub("", match.group(2))).strip()
             thoughts = re.sub(r"^> ?", "", words, flags=re.MULTILINE)
             built.reasoning = join_words(built.reasoning, thoughts)
             return ""
@@ -121,7 +122,7 @@ def _take_details(built: ChatMessage) -> None:
             built.calls.append(
                 Call(
                     id=values.get("id", ""),
-                    name=unescape(values.get("name", "")) or "tool",
+                    name=html.unescape(values.get("name", "")) or "tool",
                     arguments=_read_json_text(values.get("arguments", "")),
                     result=_read_json_text(values.get("result", "")) or None,
                 )
@@ -134,7 +135,7 @@ def _take_details(built: ChatMessage) -> None:
 
 def _read_json_text(value: str) -> str:
     """Return a text that stands in an attribute, sometimes as JSON of a text."""
-    text = unescape(value)
+    text = html.unescape(value)
     try:
         inner = json.loads(text)
     except (ValueError, RecursionError):
@@ -142,7 +143,7 @@ def _read_json_text(value: str) -> str:
     return inner if isinstance(inner, str) else text
 
 
-def _take_output(built: ChatMessage, output: list[dict[str, Any]]) -> None:
+def _take_output(built: ChatMessage, output: list[dict[str, object]]) -> None:
     """Read the newer list of an answer's parts, where the words do not have them already."""
     has_reasoning, has_calls, has_words = built.reasoning, bool(built.calls), built.text.strip()
     for part in output:
@@ -177,4 +178,4 @@ def _list_sources(item: Mapping[str, object]) -> str:
         url = to_text(inner.get("url")) or to_text(inner.get("name"))
         if url.startswith(("http://", "https://")):
             links.append(build_link(to_text(inner.get("name")), url))
-    return "\n".join(f"- {link}" for link in dict.fromkeys(links))
+    return list_links(dict.fromkeys(links))

@@ -1,7 +1,6 @@
 """Perplexity: its own export, and the files of browser extensions."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from chatcore.contrib.imports.conversation import ChatMessage, Conversation, chain
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
@@ -22,7 +21,7 @@ class PerplexityReader(Reader):
             sample, "entries", "context_title"
         )
 
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read_object(self, value: dict[str, object], source: Source) -> Iterator[Conversation]:
         entries = to_items(value.get("entries"))
         messages = []
         for entry in entries:
@@ -56,7 +55,7 @@ def _read_blocks(entry: Mapping[str, object]) -> str:
     return ""
 
 
-def _add_sources(answer: str, sources: list[dict[str, Any]]) -> str:
+def _add_sources(answer: str, sources: list[dict[str, object]]) -> str:
     links = [
         f"{number}. {build_link(to_text(source.get('title')), to_text(source.get('url')))}"
         for number, source in enumerate(sources, 1)

@@ -3,11 +3,16 @@
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
 
-from chatcore.contrib.imports.conversation import ChatFile, ChatMessage, Conversation, Node
+from chatcore.contrib.imports.conversation import (
+    ChatFile,
+    ChatMessage,
+    Conversation,
+    Node,
+    list_times,
+)
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
-from chatcore.contrib.imports.json_items import Item, to_dict, to_list, to_text
+from chatcore.contrib.imports.json_items import to_dict, to_list, to_text
 from chatcore.contrib.imports.products.base import OddChat, Reader, Source, has_keys, parse_lines
 from chatcore.transfer.times import parse_time
 
@@ -19,16 +24,14 @@ class SillyTavernReader(Reader):
 
     key = "sillytavern"
     name = "SillyTavern"
+    is_file_a_chat = True
 
     def recognizes(self, sample: Sample, member: Member) -> bool:
         is_header = "character_name" in sample.keys and sample.kind in ("lines", "object")
         return is_header or has_keys(sample, "mes", "is_user")
 
-    def parse(self, raw: bytes) -> Any:
+    def parse(self, raw: bytes) -> list[object]:
         return parse_lines(raw)
-
-    def split(self, member: Member, sample: Sample) -> Iterator[Item]:
-        yield from super().split(member, Sample(kind="object"))
 
     def read(self, value: object, source: Source) -> Iterator[Conversation]:
         lines = [line for line in to_items(value) if "mes" in line]
@@ -41,7 +44,7 @@ class SillyTavernReader(Reader):
                 continue  # a note that the model never saw
             nodes += _read_line(line, str(index), parent)
             parent = str(index)
-        times = [time for node in nodes if node.message and (time := node.message.created_at)]
+        times = list_times(nodes)
         yield Conversation(
             id=source.member.name,
             title=source.member.base_name.removesuffix(".jsonl"),

@@ -1,16 +1,16 @@
 """TypingMind: `data.chats`, or a cut export with its chats in files of their own."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from chatcore.contrib.imports.conversation import ChatMessage, Conversation, chain
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
-from chatcore.contrib.imports.json_items import Item, to_text
+from chatcore.contrib.imports.json_items import to_text
 from chatcore.contrib.imports.products.base import (
     Reader,
     Source,
     has_keys,
     read_parts,
+    read_role,
     split_thoughts,
 )
 from chatcore.transfer.times import parse_time
@@ -22,18 +22,13 @@ class TypingMindReader(Reader):
     key = "typingmind"
     name = "TypingMind"
     path = ("data", "chats")
+    may_be_one_chat = True
 
     def recognizes(self, sample: Sample, member: Member) -> bool:
         has_chats = "data" in sample.keys and '"chatID"' in sample.head
         return has_chats or has_keys(sample, "chatID", "messages")
 
-    def split(self, member: Member, sample: Sample) -> Iterator[Item]:
-        if sample.kind == "object" and "data" not in sample.keys:
-            yield from _OneChat().split(member, sample)
-        else:
-            yield from super().split(member, sample)
-
-    def read(self, value: Any, source: Source) -> Iterator[Conversation]:
+    def read_object(self, value: dict[str, object], source: Source) -> Iterator[Conversation]:
         messages = []
         for item in to_items(value.get("messages")):
             role = to_text(item.get("role"))
@@ -41,7 +36,7 @@ class TypingMindReader(Reader):
             thoughts, text = split_thoughts(text) if role == "assistant" else ("", text)
             messages.append(
                 ChatMessage(
-                    role=role if role in ("user", "system") else "assistant",
+                    role=read_role(role),
                     text=text,
                     reasoning=thoughts,
                     files=files,
@@ -57,7 +52,3 @@ class TypingMindReader(Reader):
             model=to_text(value.get("model")),
             nodes=chain(messages),
         )
-
-
-class _OneChat(Reader):
-    path = ()

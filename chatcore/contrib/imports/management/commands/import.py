@@ -5,9 +5,8 @@ import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from chatcore.contrib.imports.chat_storing import count_projects
@@ -59,7 +58,7 @@ class Command(BaseCommand):
             f" {row.known:,} were here already. Projects: {count_projects(row):,}."
         )
 
-    def _import_session(self, owner: Any, member: Member) -> None:
+    def _import_session(self, owner: User, member: Member) -> None:
         try:
             with member.open() as stream:
                 session = importer.import_session(owner, json.loads(stream.read()))
@@ -85,12 +84,11 @@ def _is_own_session(member: Member) -> bool:
     return head.startswith(b"{") and FORMAT.encode() in head
 
 
-def _find_owner(name: str | None) -> object:
+def _find_owner(name: str | None) -> User:
     """Return the user with this name, or without a name the only user."""
-    user_model = get_user_model()
-    users = user_model._default_manager.all()
+    users = User.objects.all()
     if name:
-        user = users.filter(**{user_model.USERNAME_FIELD: name}).first()
+        user = users.filter(**{User.USERNAME_FIELD: name}).first()
         if user is None:
             raise CommandError(f"There is no user called {name}.")
         return user
