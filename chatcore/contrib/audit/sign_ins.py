@@ -24,40 +24,42 @@ def connect() -> None:
     account_signals.email_changed.connect(_record_email, dispatch_uid="audit.email")
 
 
-def _record_sign_in(*, request: HttpRequest, user: Any, **_: object) -> None:
+def _record_sign_in(*, request: HttpRequest, user: User, **_: object) -> None:
     record("sign_in.succeeded", actor=user, target=user, request=request)
 
 
-def _record_sign_out(*, request: HttpRequest, user: Any, **_: object) -> None:
+def _record_sign_out(*, request: HttpRequest, user: User | None, **_: object) -> None:
     if user is not None:
         record("sign_out", actor=user, target=user, request=request)
 
 
-def _record_failure(*, credentials: Mapping[str, object], request: Any = None, **_: object) -> None:
+def _record_failure(
+    *, credentials: Mapping[str, object], request: HttpRequest | None = None, **_: object
+) -> None:
     # What was typed as a name may be a password, so only the number of a known user is stored.
     name = str(credentials.get("username") or "").replace("\0", "")
     record("sign_in.failed", target=User.objects.filter(username=name).first(), request=request)
 
 
 def _record_factor_added(
-    *, request: HttpRequest, user: Any, authenticator: Any, **_: object
+    *, request: HttpRequest, user: User, authenticator: Any, **_: object
 ) -> None:
     record("second_factor.added", target=user, detail=authenticator.type, request=request)
 
 
 def _record_factor_removed(
-    *, request: HttpRequest, user: Any, authenticator: Any, **_: object
+    *, request: HttpRequest, user: User, authenticator: Any, **_: object
 ) -> None:
     record("second_factor.removed", target=user, detail=authenticator.type, request=request)
 
 
-def _record_codes_made(*, request: HttpRequest, user: Any, **_: object) -> None:
+def _record_codes_made(*, request: HttpRequest, user: User, **_: object) -> None:
     record("second_factor.codes_made", target=user, request=request)
 
 
-def _record_sign_up(*, request: HttpRequest, user: Any, **_: object) -> None:
+def _record_sign_up(*, request: HttpRequest, user: User, **_: object) -> None:
     record("account.made", actor=user, target=user, request=request)
 
 
-def _record_email(*, request: HttpRequest, user: Any, **_: object) -> None:
+def _record_email(*, request: HttpRequest, user: User, **_: object) -> None:
     record("email.changed", target=user, request=request)

@@ -1,7 +1,6 @@
 """What calls of language models used and cost: for oneself, and for everyone with a right."""
 
 import datetime
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -32,7 +31,7 @@ USAGE_PARAMETERS = [
 ]
 
 
-class UsageTotalSerializer(serializers.Serializer[Any]):
+class UsageTotalSerializer(serializers.Serializer[sums.UsageTotal]):
     """Calls added up. `cost` is what is known of it, without `unpriced_calls`.
 
     `summary_saving` is what sending the older messages would have cost, as far as the model's
@@ -72,7 +71,7 @@ class UsageRowSerializer(UsageTotalSerializer):
         return titles.get(str(total.key))
 
 
-class BudgetSerializer(serializers.Serializer[Any]):
+class BudgetSerializer(serializers.Serializer[limits.BudgetState]):
     """A budget that holds for the user, and what is spent of it."""
 
     whose = serializers.CharField()
@@ -86,7 +85,7 @@ class BudgetSerializer(serializers.Serializer[Any]):
     detail = serializers.CharField(source="describe")
 
 
-class UsageSerializer(serializers.Serializer[Any]):
+class UsageSerializer(serializers.Serializer[dict[str, object]]):
     """What was used and spent, and the budgets."""
 
     currency = serializers.CharField()

@@ -1,7 +1,5 @@
 """The admin page of legal holds."""
 
-from typing import Any
-
 from django.contrib import admin
 from django.http import HttpRequest
 
@@ -19,13 +17,13 @@ class HoldAdmin(ChatcoreAdmin):
     readonly_fields = ("created_at", "created_by")
     ordering = ("-created_at",)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Hold | None = None) -> bool:
         """Allow it for one hold that has ended: while its row stays, so does the account."""
         if obj is None or obj.ended_at is None:
             return False
         return super().has_delete_permission(request, obj)
 
-    def save_model(self, request: HttpRequest, obj: Hold, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Hold, form: object, change: bool) -> None:
         """Note who has put the user on hold."""
         if not change:
             obj.created_by = request.user  # type: ignore[assignment]

@@ -4,18 +4,12 @@ It runs beside Django, because the SDK's server is an ASGI application. Nothing 
 one request to the next, so any process can serve any of them.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 from chatcore.base.rest.auth import build_sender_problem, find_sender
 from chatcore.base.rest.problems import Problem
 from chatcore.base.threads import run_in_thread
+from chatcore.serving.plain_responses import Receive, Scope, Send
 
 PATHS = ("/mcp", "/mcp/")
-
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[Any]]
-Send = Callable[[Any], Awaitable[None]]
 
 
 async def serve(scope: Scope, receive: Receive, send: Send) -> None:

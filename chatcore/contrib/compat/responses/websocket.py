@@ -12,7 +12,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from contextlib import aclosing
 from functools import partial
-from typing import Any
 
 from django.contrib.auth.models import User
 
@@ -36,7 +35,13 @@ from chatcore.contrib.compat.responses.origins import build_previous_problem
 from chatcore.contrib.compat.responses.request import ResponseRequest
 from chatcore.contrib.compat.responses.stateless import Memory, UnstoredResponse
 from chatcore.contrib.compat.responses.stream_events import Event
-from chatcore.serving.plain_responses import CLOSE_POLICY, refuse_handshake
+from chatcore.serving.plain_responses import (
+    CLOSE_POLICY,
+    Receive,
+    Scope,
+    Send,
+    refuse_handshake,
+)
 from chatcore.turns import capacity
 
 PATHS = ("/v1/responses", "/v1/responses/")
@@ -57,11 +62,11 @@ CLOSE_RETRY = 1013
 STREAM_FIELDS = ("type", "stream", "stream_options", "background")
 _slots = Slots()
 # Of users, for the event loop alone: not parsed yet, and remembered.
-_held_bytes: Counter[Any] = Counter()
-_remembered_bytes: Counter[Any] = Counter()
+_held_bytes: Counter[object] = Counter()
+_remembered_bytes: Counter[object] = Counter()
 
 
-async def serve_websocket(scope: dict[str, Any], receive: Any, send: Any) -> None:
+async def serve_websocket(scope: Scope, receive: Receive, send: Send) -> None:
     """Serve one connection from its handshake to its end."""
     await receive()  # websocket.connect
     headers = dict(scope["headers"])
@@ -88,7 +93,9 @@ async def serve_websocket(scope: dict[str, Any], receive: Any, send: Any) -> Non
 class Connection:
     """One open connection of a user."""
 
-    def __init__(self, user: User, headers: Mapping[str, str], receive: Any, send: Any) -> None:
+    def __init__(
+        self, user: User, headers: Mapping[str, str], receive: Receive, send: Send
+    ) -> None:
         self.user = user
         self.headers = {"X-Session-Id": headers.get("x-session-id", "")}
         self._scope = find_scope(headers["authorization"].split()[-1])
@@ -247,7 +254,7 @@ def _weigh(text: str) -> int:
     return sys.getsizeof(text) + MESSAGE_OVERHEAD
 
 
-def _parse_message(text: str, person: Any) -> dict[str, object]:
+def _parse_message(text: str, person: object) -> dict[str, object]:
     """Return the body of a request to create a response. Raises problems."""
     try:
         if len(text) > limits.LARGE_BODY_BYTES:
