@@ -200,7 +200,8 @@ else:
         # `timeout` seconds, and is then refused.
         DATABASE_OPTIONS["pool"] = {"min_size": 2, "max_size": 20, "timeout": 10}
     else:
-        DATABASES["default"]["CONN_MAX_AGE"] = 600
+        # Those that a restarted server has closed would each refuse somebody once.
+        DATABASES["default"] |= {"CONN_MAX_AGE": 600, "CONN_HEALTH_CHECKS": True}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = read_redis_url("CHATCORE_REDIS_URL")

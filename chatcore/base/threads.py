@@ -21,7 +21,12 @@ from asgiref.sync import sync_to_async
 from django.db import Error as DatabaseProblem
 from django.db import connections, reset_queries
 
-from chatcore.base.databases.outages import StorageAway, find_outage
+from chatcore.base.databases.outages import (
+    DATABASE_AWAY,
+    StorageAway,
+    find_outage,
+    replace_lost_connections,
+)
 
 logger = logging.getLogger(__name__)
 FIRST_PAUSE_SECONDS = 0.1
@@ -172,6 +177,10 @@ def give_back_connection() -> None:
 def _run_with_fresh_connection(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     try:
         return work(*args, **kwargs)
+    except DatabaseProblem as error:
+        if find_outage(error) is DATABASE_AWAY:
+            replace_lost_connections()
+        raise
     finally:
         give_back_connection()
         # With DEBUG on, Django collects all statements of a connection until a request ends. These

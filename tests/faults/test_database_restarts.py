@@ -4,6 +4,8 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -171,6 +173,28 @@ def test_a_web_process_that_sleeps_for_longer_than_its_lease_writes_nothing_more
     for listener in listeners:
         listener.check()
         assert say(api, listener.session)["assistant_message"]["status"] == "complete"
+
+
+@pytest.mark.parametrize("pool", ["1", "0"])
+def test_connections_from_before_a_restart_do_not_refuse_one_after_another(
+    tmp_path: Path, scripted: ScriptedModel, pool: str
+) -> None:
+    arguments = ("--no-local-model", "--web", "1", "--workers", "1")
+    with (
+        PostgresServer() as database,
+        serve(tmp_path, *arguments, **database.variables, CHATCORE_DATABASE_POOL=pool) as product,
+    ):
+        register_model(product, scripted)
+        with open_api(product) as api, ThreadPoolExecutor(20) as readers:
+
+            def read(_: int) -> int:
+                return api.get("/sessions").status_code
+
+            assert set(readers.map(read, range(200))) == {200}  # many connections are open now
+            database.stop("fast")
+            database.start()
+            statuses = [read(number) for number in range(60)]
+            assert statuses.count(200) >= 59, "the first to find a dead connection may be refused"
 
 
 def count_running_turns(database: PostgresServer) -> int:

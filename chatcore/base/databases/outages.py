@@ -183,6 +183,18 @@ def _has_code(error: BaseException | None) -> bool:
     )
 
 
+def replace_lost_connections() -> None:
+    """Let the pool replace those of its connections that a restarted server has closed.
+
+    Each of them would otherwise refuse somebody, although the database is back. Called after one
+    was found broken: a check of each connection when it is taken would cost every request, and the
+    pool waits longer and longer between the broken ones.
+    """
+    pool = getattr(connection, "pool", None)  # of PostgreSQL alone
+    if pool:
+        pool.check()
+
+
 def store_patiently(store: Callable[[], T]) -> T:
     """Return what `store` returns; while the database is away, locked or full, call it again.
 

@@ -17,7 +17,7 @@ from django.http import Http404
 from rest_framework import exceptions, serializers
 from rest_framework.response import Response
 
-from chatcore.base.databases.outages import find_outage
+from chatcore.base.databases.outages import DATABASE_AWAY, find_outage, replace_lost_connections
 from chatcore.base.rest.commits import describe_stored_part
 
 logger = logging.getLogger(__name__)
@@ -96,6 +96,8 @@ def build_outage_problem(error: BaseException, request: object = None) -> Proble
         return None
     # One line: the reason is not in our code, and there may be many of them.
     logger.warning("%s: %s", outage.type, str(error).partition("\n")[0])
+    if outage is DATABASE_AWAY:
+        replace_lost_connections()
     sentences = [outage.detail, describe_stored_part(request, error)]
     sentences.append(f"Try again in {outage.retry_after} seconds.")
     detail = " ".join(filter(None, sentences))
