@@ -25,9 +25,18 @@ def open_api(product: ServedProduct) -> Iterator[httpx2.Client]:
 
 
 def create_session(api: httpx2.Client, **fields: Any) -> str:
-    answer = api.post("/sessions", json=fields)
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["id"])
+    """Create a session; after an outage as a client does, which tries again after a 503."""
+    created: list[str] = []
+
+    def create() -> bool:
+        answer = api.post("/sessions", json=fields)
+        assert answer.status_code in (201, 503), answer.text
+        if answer.status_code == 201:
+            created.append(str(answer.json()["id"]))
+        return bool(created)
+
+    wait_until(create, what="a new session")
+    return created[0]
 
 
 class Listener(threading.Thread):
