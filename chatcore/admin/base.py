@@ -4,16 +4,18 @@ Contents are shown with the right `view_content` only, and never unnoted. A form
 edited. A list counts nothing, and finds rows by indexes.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 from uuid import UUID
 
 from allauth.account.models import EmailAddress
 from django.contrib.admin import ShowFacets
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.options import IncorrectLookupParameters, InlineModelAdmin
 from django.contrib.auth.models import User
 from django.db.models import Field, ForeignKey, JSONField, Model, Q, QuerySet, UUIDField
+from django.forms import BaseModelFormSet, ModelForm
 from django.http import HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.views import ChangeList
@@ -21,6 +23,10 @@ from unfold.views import ChangeList
 from chatcore.accounts import audit
 from chatcore.admin.site import CONTENT_PERMISSION
 from chatcore.base.rest.parsers import StrictDecoder
+
+T = TypeVar("T")
+# Names, counts by kind, missing rights, and what stays.
+DeletedObjects = tuple[list[str], dict[str, int], set[str], list[str]]
 
 MAX_NOTED = 100
 MAX_PAGES = 200  # a page further back would skip as many rows as are before it
@@ -41,7 +47,7 @@ class PageLinks:
         self.next = number + 1 if has_more and number < MAX_PAGES else 0
         self.is_cut = has_more and number >= MAX_PAGES
 
-    def get_elided_page_range(self, *args: Any, **options: Any) -> tuple[int, ...]:
+    def get_elided_page_range(self, *args: object, **options: object) -> tuple[int, ...]:
         """Return no numbers of pages, for which Django asks; how many there are is not known."""
         return ()
 
@@ -108,13 +114,13 @@ class ChatcoreAdmin(ModelAdmin):
                 fieldsets.append((title, {**options, "fields": fields}))
         return fieldsets
 
-    def get_search_fields(self, request: HttpRequest) -> Any:
-        fields = super().get_search_fields(request)
+    def get_search_fields(self, request: HttpRequest) -> Sequence[str]:
+        fields: Sequence[str] = super().get_search_fields(request)
         names = self._select_names(request, [name.lstrip("=^@") for name in fields])
         return [name for name in fields if name.lstrip("=^@") in names]
 
-    def get_inline_instances(self, request: HttpRequest, obj: Any = None) -> Any:
-        inlines = super().get_inline_instances(request, obj)
+    def get_inline_instances(self, request: HttpRequest, obj: Any = None) -> list[InlineModelAdmin]:
+        inlines: list[InlineModelAdmin] = super().get_inline_instances(request, obj)
         if self.may_see_contents(request):
             return inlines
         return [inline for inline in inlines if not getattr(inline, "is_content", False)]
@@ -139,7 +145,7 @@ class ChatcoreAdmin(ModelAdmin):
         request: HttpRequest,
         object_id: str | None = None,
         form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
+        extra_context: dict[str, object] | None = None,
     ) -> HttpResponse:
         """Show the page of a row; note a read of contents that are not the reader's own."""
         response: HttpResponse = super().changeform_view(
@@ -152,7 +158,9 @@ class ChatcoreAdmin(ModelAdmin):
                 audit.record("content.read", request=request, target=row)
         return response
 
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, object] | None = None
+    ) -> HttpResponse:
         """Show a list; note a read of contents by the filters' names, without what was searched."""
         if request.method == "GET" and self._shows_contents(request):
             session_id = request.GET.get("session__id__exact", "")
@@ -169,7 +177,7 @@ class ChatcoreAdmin(ModelAdmin):
     def _shows_contents(self, request: HttpRequest) -> bool:
         return bool(self.content_fields) and self.may_see_contents(request)
 
-    def _select_names(self, request: HttpRequest, names: Iterable[object]) -> list[Any]:
+    def _select_names(self, request: HttpRequest, names: Iterable[T]) -> list[T]:
         """Return the names without those of contents, for who may not see any."""
         hidden = () if self.may_see_contents(request) else self.content_fields
         return [name for name in names if name not in hidden]
@@ -183,25 +191,30 @@ class ChatcoreAdmin(ModelAdmin):
         name = request.POST.get("action", "")
         if name in self.get_actions(request):
             row_ids = request.POST.getlist(ACTION_CHECKBOX_NAME)
-            facts: Any = {"request": request, "object_type": self.opts.label_lower}
+            record = partial(
+                audit.record,
+                f"admin.{name}",
+                request=request,
+                object_type=self.opts.label_lower,
+            )
             if request.POST.get("select_across") == "1" or len(row_ids) > MAX_NOTED:
-                audit.record(f"admin.{name}", detail="many rows at once", **facts)
+                record(detail="many rows at once")
             else:
                 for pk in row_ids:
-                    audit.record(f"admin.{name}", object_id=pk, **facts)
+                    record(object_id=pk)
         return super().response_action(request, queryset, *args, **options)
 
-    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> object:
+    def log_addition(self, request: HttpRequest, obj: Any, message: object) -> object:
         audit.record("admin.added", request=request, target=obj)
         return super().log_addition(request, obj, message)
 
-    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> object:
+    def log_change(self, request: HttpRequest, obj: Any, message: object) -> object:
         """Note which fields were changed, without their values."""
         detail = ", ".join(_list_fields(message))
         audit.record("admin.changed", request=request, target=obj, detail=detail)
         return super().log_change(request, obj, message)
 
-    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> object:
         for row in queryset:
             audit.record("admin.deleted", request=request, target=row)
         return super().log_deletions(request, queryset)
@@ -209,7 +222,9 @@ class ChatcoreAdmin(ModelAdmin):
     # Forms: the program writes the same rows meanwhile. A turn counts events in its session, the
     # catalog brings prices; what a form had shown when it was opened must not undo that.
 
-    def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> object:
+    def formfield_for_dbfield(
+        self, db_field: Field, request: HttpRequest, **kwargs: object
+    ) -> object:
         """Return the form's field, which remembers on the page what it had shown at first."""
         if isinstance(db_field, JSONField):
             kwargs["decoder"] = StrictDecoder
@@ -218,10 +233,12 @@ class ChatcoreAdmin(ModelAdmin):
             field.show_hidden_initial = True
         return field
 
-    def get_field_queryset(self, db: Any, db_field: Any, request: HttpRequest) -> Any:
+    def get_field_queryset(
+        self, db: str | None, db_field: ForeignKey, request: HttpRequest
+    ) -> QuerySet[Model] | None:
         """Read what names the choices of a field with them, and not one by one."""
         model = db_field.remote_field.model
-        rows = super().get_field_queryset(db, db_field, request)
+        rows: QuerySet[Model] | None = super().get_field_queryset(db, db_field, request)
         is_listed = self.admin_site.is_registered(model)
         page = self.admin_site.get_model_admin(model) if is_listed else None
         relations = getattr(page, "list_select_related", False)
@@ -237,7 +254,9 @@ class ChatcoreAdmin(ModelAdmin):
         else:
             obj.save()
 
-    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: bool) -> None:
+    def save_formset(
+        self, request: HttpRequest, form: ModelForm, formset: BaseModelFormSet, change: bool
+    ) -> None:
         """Write the edited columns of the rows below the form."""
         formset.save(commit=False)
         for row in formset.deleted_objects:
@@ -250,16 +269,17 @@ class ChatcoreAdmin(ModelAdmin):
 
     # Lists.
 
-    def get_changelist(self, request: HttpRequest, **options: Any) -> Any:
+    def get_changelist(self, request: HttpRequest, **options: object) -> type[ChangeList]:
         return CountlessList
 
-    def get_list_filter(self, request: HttpRequest) -> Any:
-        filters = super().get_list_filter(request)
+    def get_list_filter(self, request: HttpRequest) -> Sequence[object]:
+        filters: Sequence[object] = super().get_list_filter(request)
         return (*filters, *self.narrow_filters) if self._is_narrow(request) else filters
 
-    def get_ordering(self, request: HttpRequest) -> Any:
+    def get_ordering(self, request: HttpRequest) -> Sequence[object]:
         is_narrow = self.narrow_ordering and self._is_narrow(request)
-        return self.narrow_ordering if is_narrow else super().get_ordering(request)
+        ordering: Sequence[object] = super().get_ordering(request)
+        return self.narrow_ordering if is_narrow else ordering
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Return the rows, in a list without the columns that it does not show."""
@@ -315,7 +335,9 @@ class ReadOnlyAdmin(UneditableAdmin):
 class ChatcoreInline(TabularInline):
     """A table of rows below a form, with names for those who do not see the head of a column."""
 
-    def formfield_for_dbfield(self, db_field: Any, request: Any, **options: Any) -> object:
+    def formfield_for_dbfield(
+        self, db_field: Field, request: HttpRequest | None, **options: object
+    ) -> object:
         """Return the form's field with its label on its widget."""
         field = super().formfield_for_dbfield(db_field, request, **options)
         if field is not None:
@@ -337,7 +359,7 @@ def read_number(text: str) -> UUID | None:
         return None
 
 
-def find_people(name: str, *, limit: int = 20) -> list[Any]:
+def find_people(name: str, *, limit: int = 20) -> list[int]:
     """Return the keys of those whose name begins so, or whose address is this, by indexes."""
     name = name.strip()
     if not name:

@@ -5,14 +5,15 @@ from outside: its values are checked, and nothing is written before a person has
 """
 
 import datetime
-from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.admin.utils import label_for_field
 from django.core import signing
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
+from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -111,7 +112,7 @@ class AiModelAdmin(SetupFileAdmin):
             return f"the catalog of {_describe_age(catalog.load_catalog().date)}"
         return "an operator"
 
-    def save_model(self, request: HttpRequest, obj: AiModel, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: AiModel, form: ModelForm, change: bool) -> None:
         """Save the model; fill what is empty of a new one from the catalog."""
         had_window = obj.context_window_size is not None
         catalog_model = None if change else catalog.look_up_model(obj.name)
@@ -271,10 +272,9 @@ def _pack(difference: Difference) -> dict[str, object]:
 
 
 def _describe(difference: Difference) -> dict[str, object]:
-    field: Any = AiModel._meta.get_field(difference.field)
     return {
         "model": difference.model,
-        "field": field.verbose_name,
+        "field": label_for_field(difference.field, AiModel),
         "old": _format(difference.old),
         "new": _format(difference.new),
         "is_edited": difference.is_edited,

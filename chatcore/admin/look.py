@@ -1,14 +1,12 @@
 """How the admin looks: django-unfold in the colors of the pages. The settings import it."""
 
-from typing import Any
-
 from django.templatetags.static import static
 from django.urls import get_script_prefix
 
 __all__ = ["UNFOLD"]
 
 # The settings of unfold. The steps of `base` are the grey tones of chatcore/css/tokens.css.
-UNFOLD: dict[str, Any] = {
+UNFOLD: dict[str, object] = {
     "SITE_TITLE": "Chatcore admin",
     "SITE_HEADER": "Chatcore",
     "SITE_SUBHEADER": None,

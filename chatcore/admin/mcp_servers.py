@@ -1,7 +1,5 @@
 """The admin pages of MCP servers, and of what was decided about their tools."""
 
-from typing import Any
-
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
@@ -76,13 +74,17 @@ class McpServerAdmin(ChatcoreAdmin):
         for server in servers:
             self._refresh(request, server)
 
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+    def save_model(
+        self, request: HttpRequest, obj: McpServer, form: McpServerForm, change: bool
+    ) -> None:
         """Write the edited columns, and the headers with those that decide where they are sent."""
         super().save_model(request, obj, form, change)
         if change and form.changes_connection:
             obj.save(update_fields=["encrypted_headers", "header_names"])
 
-    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+    def save_related(
+        self, request: HttpRequest, form: McpServerForm, formsets: object, change: bool
+    ) -> None:
         """Ask a new server, or one at another address, for its tools."""
         super().save_related(request, form, formsets, change)
         if form.changes_connection:

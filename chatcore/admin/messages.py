@@ -91,7 +91,7 @@ class MessageAdmin(ReadOnlyAdmin):
         return queryset.filter(pk__in=[hit.message_id for hit in hits]), False
 
     @admin.display(description="Text")
-    def excerpt(self, message: Any) -> SafeString:
+    def excerpt(self, message: Any) -> SafeString:  # annotated
         return render_excerpt(message.head)
 
     @admin.display(description="Tokens in / out")

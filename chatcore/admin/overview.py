@@ -6,10 +6,9 @@ share from 0 to 100 or None). Apps bring theirs by `Extension.list_cards`.
 
 import datetime
 from collections.abc import Iterator
-from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Count, F
+from django.db.models import Count, Expression, F
 from django.db.models.fields.json import KT
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest
@@ -32,7 +31,7 @@ def list_cards(request: HttpRequest) -> Iterator[Card]:
         yield _count_failures_of_providers()
 
 
-def build_link(page: str, **query: Any) -> str:
+def build_link(page: str, **query: object) -> str:
     """Return the address of a list of the admin with filters."""
     address = reverse(f"admin:{page}_changelist")
     return f"{address}?{urlencode(query)}" if query else address
@@ -88,7 +87,9 @@ def _count_failures_of_providers() -> Card:
     }
 
 
-def _rank_failures(key: Any, *, since: datetime.datetime) -> tuple[list[tuple[object, int]], str]:
+def _rank_failures(
+    key: Expression, *, since: datetime.datetime
+) -> tuple[list[tuple[object, int]], str]:
     """Return the most frequent values of `key` with their counts, and a link to the failures."""
     failures = Turn.objects.filter(status=Turn.Status.FAILED, started_at__gte=since).order_by()
     counts = failures.values_list(key).annotate(count=Count("pk")).order_by("-count")[:MAX_ROWS]

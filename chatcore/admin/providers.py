@@ -1,5 +1,6 @@
 """The admin page of providers, with their models and a test of the connection. It shows no key."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -8,7 +9,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
-from django.urls import path, reverse
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -50,12 +51,12 @@ class ModelsInline(ChatcoreInline):
         rows: QuerySet[AiModel] = super().get_queryset(request)
         return rows.select_related("provider")
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Provider | None = None) -> bool:
         """Leave models to their own pages where the file sets some of this provider."""
         may_change: bool = super().has_change_permission(request, obj)
         return may_change and not _has_models_of_file(obj)
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Provider | None = None) -> bool:
         may_delete: bool = super().has_delete_permission(request, obj)
         return may_delete and not _has_models_of_file(obj)
 
@@ -90,9 +91,9 @@ class ProviderAdmin(SetupFileAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Provider]:
         return super().get_queryset(request).annotate(model_count=Count("models"))
 
-    def get_object(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+    def get_object(self, request: HttpRequest, *args: object, **kwargs: object) -> Provider | None:
         """Return the row, locked if it is to be changed: its key and its address must agree."""
-        provider = super().get_object(request, *args, **kwargs)
+        provider: Provider | None = super().get_object(request, *args, **kwargs)
         if provider is not None and request.method == "POST":
             Provider.objects.select_for_update().get(pk=provider.pk)
             provider = super().get_object(request, *args, **kwargs)
@@ -101,14 +102,17 @@ class ProviderAdmin(SetupFileAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return super().has_add_permission(request) and _may_connect(request)
 
-    def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+    def get_form(
+        self, request: HttpRequest, *args: object, **kwargs: object
+    ) -> type[forms.ModelForm]:
         """Return a form without keys for those who may not enter any."""
         if not _may_connect(request):
             kwargs["form"] = forms.ModelForm
-        return super().get_form(request, *args, **kwargs)
+        form: type[forms.ModelForm] = super().get_form(request, *args, **kwargs)
+        return form
 
-    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> Any:
-        names = super().get_readonly_fields(request, obj)
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> Sequence[str]:
+        names: Sequence[str] = super().get_readonly_fields(request, obj)
         return names if _may_connect(request) else (*names, *CONNECTION_FIELDS, "api_key_env")
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -120,7 +124,7 @@ class ProviderAdmin(SetupFileAdmin):
             return fieldsets
         return [*fieldsets, (_("Test"), {"fields": ("connection_test",)})]
 
-    def get_urls(self) -> list[Any]:
+    def get_urls(self) -> list[URLPattern]:
         """Add the address of the test."""
         page = path(
             "<int:pk>/test/",
@@ -130,7 +134,7 @@ class ProviderAdmin(SetupFileAdmin):
         return [page, *super().get_urls()]
 
     @admin.display(description="Models", ordering="model_count")
-    def model_count(self, provider: Any) -> int:
+    def model_count(self, provider: Any) -> int:  # annotated
         return int(provider.model_count)
 
     @admin.display(description="Key in use")
@@ -168,7 +172,9 @@ class ProviderAdmin(SetupFileAdmin):
             self.message_user(request, sentence % result, messages.SUCCESS)
         return HttpResponseRedirect(reverse("admin:models_registry_provider_change", args=[pk]))
 
-    def save_model(self, request: HttpRequest, obj: Provider, form: Any, change: bool) -> None:
+    def save_model(
+        self, request: HttpRequest, obj: Provider, form: forms.ModelForm, change: bool
+    ) -> None:
         """Save the provider, and let the catalog activate it if it has a key now."""
         super().save_model(request, obj, form, change)
         if change and {"api_key", "clear_api_key"} & {*form.changed_data}:

@@ -1,9 +1,8 @@
 """The admin page of sessions: their settings, and the context that replaces old messages."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any
 
 from django import forms
 from django.contrib import admin
@@ -14,7 +13,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from chatcore.admin.base import ChatcoreAdmin, find_people, is_list, read_number
+from chatcore.admin.base import ChatcoreAdmin, DeletedObjects, find_people, is_list, read_number
 from chatcore.admin.site import list_own_pages
 from chatcore.api.serializers.sessions import SessionSerializer
 from chatcore.base.keeping import Kept, refuse_lost_words
@@ -202,7 +201,7 @@ class SessionAdmin(ChatcoreAdmin):
             return rows
         return format_html('<a href="{}">timeline</a> · {}', timeline, rows)
 
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+    def get_deleted_objects(self, objs: Iterable[Session], request: HttpRequest) -> DeletedObjects:
         """Count the messages that go with the sessions, instead of listing each of them.
 
         Django's own answer collects every related row, for a long session hundreds of thousands.
@@ -213,7 +212,7 @@ class SessionAdmin(ChatcoreAdmin):
             "messages": Message.objects.filter(session__in=sessions).count(),
         }
         titles = [str(session) for session in sessions]
-        missing_permissions = set()
+        missing_permissions: set[str] = set()
         if not self.has_delete_permission(request):
             missing_permissions.add(self.opts.verbose_name)
         return titles, counts, missing_permissions, []

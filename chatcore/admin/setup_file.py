@@ -1,8 +1,10 @@
 """Pages of what CHATCORE_SETUP_FILE may set: shown as such, and then read-only."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 
 from chatcore.admin.base import ChatcoreAdmin
@@ -36,7 +38,7 @@ class SetupFileAdmin(ChatcoreAdmin):
         may_delete: bool = super().has_delete_permission(request, obj)
         return may_delete and self.find_setup_entry(obj) is None
 
-    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> Any:
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> Sequence[str]:
         return (*super().get_readonly_fields(request, obj), "setup_file")
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -46,14 +48,14 @@ class SetupFileAdmin(ChatcoreAdmin):
             return fieldsets
         return [(None, {"fields": ("setup_file",)}), *fieldsets]
 
-    def delete_queryset(self, request: HttpRequest, queryset: Any) -> None:
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Model]) -> None:
         """Delete the selected rows but those of the file."""
         names = SetupEntry.objects.list_names(self.setup_section)
         kept = [row.pk for row in queryset if self.get_setup_name(row) in names]
         super().delete_queryset(request, queryset.exclude(pk__in=kept))
 
     @admin.display(description="Set by")
-    def setup_file(self, row: object) -> str:
+    def setup_file(self, row: Any) -> str:
         """Say what the file sets of this row."""
         entry = self.find_setup_entry(row)
         return entry.text if entry else ""

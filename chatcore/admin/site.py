@@ -1,6 +1,6 @@
 """The admin site: its name, who signs in where, and what its sidebar lists."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 from django.apps import apps
 from django.contrib.admin import AdminSite
 from django.http import HttpRequest, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
@@ -30,7 +31,7 @@ CONTENT_SECURITY_POLICY = (
 # Subjects in their order, with the icons of their models, as chatcore/_icons.html and
 # admin/icons.html name them. An app alone stands for its other models, which have none.
 # A page may name its subject and icon itself (ChatcoreAdmin.sidebar).
-TITLES: dict[str, Any] = {
+TITLES: dict[str, object] = {
     "conversations": _("Conversations"),
     "compaction": _("Compaction"),
     "models": _("Models and providers"),
@@ -74,7 +75,7 @@ class ChatcoreAdminSite(UnfoldAdminSite):
 
     index_title = _("Overview")
 
-    def get_sidebar_list(self, request: HttpRequest) -> list[dict[str, Any]]:
+    def get_sidebar_list(self, request: HttpRequest) -> list[dict[str, object]]:
         """Return the groups of links to the pages that this person may open, by subject."""
         pages = {
             f"{app['app_label']}.{model['object_name'].lower()}": model
@@ -105,7 +106,9 @@ class ChatcoreAdminSite(UnfoldAdminSite):
         icons = [*SIDEBAR[subject].items(), *own_icons]
         return sorted(icons, key=lambda entry: "." not in entry[0])
 
-    def index(self, request: HttpRequest, extra_context: Any = None) -> TemplateResponse:
+    def index(
+        self, request: HttpRequest, extra_context: dict[str, object] | None = None
+    ) -> TemplateResponse:
         """Show what happens today, in the cards that this person has rights for."""
         lists = [overview.list_cards, *(each.list_cards for each in get_extensions())]
         cards = [card for list_cards in lists for card in list_cards(request)]
@@ -128,9 +131,9 @@ class ChatcoreAdminSite(UnfoldAdminSite):
         show_page = super().admin_view(view, cacheable)
 
         @wraps(show_page)
-        def show(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        def show(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
             with _hide_titles(request):
-                response = show_page(request, *args, **kwargs)
+                response: HttpResponseBase = show_page(request, *args, **kwargs)
                 if isinstance(response, TemplateResponse):
                     response = response.render()
             response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
@@ -160,7 +163,7 @@ def _select_names(label: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if label in (name, name.split(".")[0])]
 
 
-def _build_link(page: dict[str, Any], icon: str, path: str) -> dict[str, object]:
+def _build_link(page: Mapping[str, Any], icon: str, path: str) -> dict[str, object]:
     from chatcore.web.templatetags import chat as icons  # which needs models, this module does not
 
     address = page["admin_url"]

@@ -1,6 +1,6 @@
 """The admin pages of users and groups. Deleting a user erases the person with everything."""
 
-from typing import Any
+from collections.abc import Iterable
 
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
@@ -8,12 +8,12 @@ from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, Permission, User
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.db.models import ManyToManyField, QuerySet
+from django.http import HttpRequest, HttpResponse
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from chatcore.accounts.user_erasure import erase_user
-from chatcore.admin.base import ChatcoreAdmin
+from chatcore.admin.base import ChatcoreAdmin, DeletedObjects
 from chatcore.extension import list_keepers
 from chatcore.models import Session
 
@@ -23,9 +23,11 @@ admin.site.unregister((User, Group))
 class RightsChoice(ChatcoreAdmin):
     """A page that offers the rights of installed models, not those that absent apps have left."""
 
-    def formfield_for_manytomany(self, db_field: Any, *args: Any, **options: Any) -> object:
+    def formfield_for_manytomany(
+        self, db_field: ManyToManyField, request: HttpRequest, **options: object
+    ) -> object:
         """Return the form's field without rights about models that are not there."""
-        field = super().formfield_for_manytomany(db_field, *args, **options)
+        field = super().formfield_for_manytomany(db_field, request, **options)
         if field is not None and db_field.related_model is Permission:
             kinds = ContentType.objects.all()
             installed = [kind.pk for kind in kinds if kind.model_class() is not None]
@@ -41,7 +43,7 @@ class UserPage(UserAdmin, RightsChoice):
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
 
-    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+    def get_deleted_objects(self, objs: Iterable[User], request: HttpRequest) -> DeletedObjects:
         """Count what goes with the users, and say why some must stay."""
         users = list(objs)
         counts = {
@@ -52,7 +54,9 @@ class UserPage(UserAdmin, RightsChoice):
         keepers = list_keepers([user.pk for user in users])
         return [str(user) for user in users], counts, missing_rights, keepers
 
-    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+    def delete_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, object] | None = None
+    ) -> HttpResponse:
         """Ask first; then erase in short transactions, not in the long one of Django's page."""
         user = self.get_object(request, unquote(object_id))
         if request.method != "POST" or user is None or list_keepers([user.pk]):
