@@ -117,7 +117,7 @@ class SignOnAdapter(DefaultSocialAccountAdapter):
         give_back_connection()
         return super().get_requests_session()
 
-    def on_authentication_error(self, request: HttpRequest, provider: Any, **facts: Any) -> None:
+    def on_authentication_error(self, request: HttpRequest, provider: Any, **facts: object) -> None:
         """Log why a sign-on was refused, which the page tells nobody."""
         why = facts.get("exception") or facts.get("error")
         logger.warning("A sign-on by %s was refused: %s", provider.id, why)

@@ -16,7 +16,7 @@ class TokenRevoker:
     password anew. The sessions of browsers end by themselves, because they carry a hash of it.
     """
 
-    def validate(self, password: str, user: Any = None) -> None:
+    def validate(self, password: str, user: object = None) -> None:
         """Accept any password."""
 
     def password_changed(self, password: str, user: Any = None) -> None:

@@ -34,7 +34,7 @@ def create_token(
     return token, text
 
 
-def revoke_tokens(user: Any, **which: Any) -> int:
+def revoke_tokens(user: Any, **which: object) -> int:
     """Delete those of a user's tokens that the filters name; return how many."""
     with transaction.atomic():
         tokens = AuthToken.objects.filter(user=user, **which)
@@ -44,7 +44,7 @@ def revoke_tokens(user: Any, **which: Any) -> int:
     return count
 
 
-def list_tokens(user: Any) -> QuerySet[AuthToken]:
+def list_tokens(user: object) -> QuerySet[AuthToken]:
     """Return a user's tokens, newest first, each with its `name` (None: it has none)."""
     tokens: QuerySet[AuthToken] = AuthToken.objects.filter(user=user)
     return tokens.annotate(name=F("token_name__name")).order_by("-created", "-digest")

@@ -1,7 +1,6 @@
 """Files of a session: upload one, download it, delete it; and store those inside a message."""
 
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
 from django.http import HttpResponse
@@ -16,6 +15,7 @@ from chatcore.accounts.rights import select_models
 from chatcore.api.ownership import get_owned_attachment, get_owned_session
 from chatcore.api.serializers.attachments import (
     AttachmentSerializer,
+    InlineFile,
     UnsentFileSerializer,
     UnsentFilesSerializer,
     UploadSerializer,
@@ -144,7 +144,7 @@ class AttachmentDetailView(APIView):
         return Response(status=204)
 
 
-def resolve_attachments(session: Session, items: Sequence[UUID | dict[str, Any]]) -> list[UUID]:
+def resolve_attachments(session: Session, items: Sequence[UUID | InlineFile]) -> list[UUID]:
     """Return the ids of a message's files, in order, after storing those that are inside it.
 
     Raises the 413 problem, or the 400 problem that names the file.

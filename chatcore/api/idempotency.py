@@ -46,7 +46,9 @@ REPLAYED_PARAMETER = OpenApiParameter(
 )
 PARAMETERS = [KEY_PARAMETER, REPLAYED_PARAMETER]
 CONFLICT_RESPONSE = OpenApiResponse(description="The key was used with another payload.")
-RESPONSES: dict[Any, Any] = {
+# By status, or by status and media type.
+Responses = dict[int | tuple[int, str], object]
+RESPONSES: Responses = {
     409: OpenApiResponse(description="The first request with this key is still running."),
     422: CONFLICT_RESPONSE,
 }
@@ -78,7 +80,9 @@ def repeatable(*, in_transaction: bool = True) -> Callable[[CreateMethod], Creat
 
     def decorate(create: CreateMethod) -> CreateMethod:
         @wraps(create)
-        def create_once(view: object, request: Request, *args: Any, **kwargs: Any) -> Response:
+        def create_once(
+            view: object, request: Request, *args: object, **kwargs: object
+        ) -> Response:
             key = parse_key(request)
             if key is None:
                 return create(view, request, *args, **kwargs)

@@ -20,7 +20,7 @@ class OneImportAtATime(APIView):
 
     _place: Slot | None = None
 
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+    def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         """Take the place, before the body is read."""
         super().initial(request, *args, **kwargs)
         if str(request.content_type).startswith("application/json") and not is_large(request):

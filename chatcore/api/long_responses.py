@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from typing import Any
 
 from django.db import connections
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
@@ -19,6 +18,7 @@ from django.http.response import HttpResponseBase
 
 from chatcore.accounts.senders import Sender, get_sender
 from chatcore.accounts.sign_out_watch import sign_out_watch
+from chatcore.base.asgi import Application, Message, Receive, Scope, Send
 
 SCOPE_EXTENSION = "chatcore.long_responses"  # the key in the ASGI scope under which a view puts it
 LAST_MESSAGE = {"type": "http.response.body", "body": b""}
@@ -72,7 +72,7 @@ class _ClosingStream(StreamingHttpResponse):
     """A stream that says when it has ended, or the client has left."""
 
     def __init__(
-        self, body: AsyncIterator[bytes], on_end: Callable[[], object] | None, **options: Any
+        self, body: AsyncIterator[bytes], on_end: Callable[[], object] | None, **options: object
     ) -> None:
         super().__init__(body, **options)
         self._on_end = on_end
@@ -123,12 +123,14 @@ def _find_handover(request: HttpRequest) -> Handover | None:
     return handover
 
 
-async def serve_request(django_app: Any, scope: dict[str, Any], receive: Any, send: Any) -> None:
+async def serve_request(
+    django_app: Application, scope: Scope, receive: Receive, send: Send
+) -> None:
     """Serve a request through Django, and then the stream that its view handed over, if any."""
     handover = Handover()
-    response_starts: list[dict[str, object]] = []
+    response_starts: list[Message] = []
 
-    async def send_or_hold(message: dict[str, Any]) -> None:
+    async def send_or_hold(message: Message) -> None:
         # Django would end the response after its (empty) body. While a stream is waiting, the
         # start is held back and the empty body dropped.
         if handover.body is None:
@@ -136,9 +138,9 @@ async def serve_request(django_app: Any, scope: dict[str, Any], receive: Any, se
         elif message["type"] == "http.response.start":
             response_starts.append(message)
 
-    async def receive_and_watch() -> dict[str, object]:
+    async def receive_and_watch() -> Message:
         # Django waits for the thread of a view even when the client has left.
-        message: dict[str, object] = await receive()
+        message = await receive()
         if message["type"] == "http.disconnect":
             handover.end()
         return message
@@ -155,9 +157,9 @@ async def serve_request(django_app: Any, scope: dict[str, Any], receive: Any, se
 async def _send_stream(
     handover: Handover,
     body: AsyncIterator[bytes],
-    response_starts: list[dict[str, Any]],
-    receive: Any,
-    send: Any,
+    response_starts: list[Message],
+    receive: Receive,
+    send: Send,
 ) -> None:
     """Send the headers that were held back, and the stream after them."""
     for response_start in response_starts:
@@ -177,7 +179,7 @@ async def _send_stream(
 
 
 async def _send_until_disconnect(
-    body: AsyncIterator[bytes], sign_out_event: asyncio.Event, receive: Any, send: Any
+    body: AsyncIterator[bytes], sign_out_event: asyncio.Event, receive: Receive, send: Send
 ) -> None:
     """Send the body until it ends, the client disconnects, or its sender is signed out.
 
@@ -204,12 +206,12 @@ async def _send_until_disconnect(
             await asyncio.wait_for(send(LAST_MESSAGE), LAST_SECONDS)
 
 
-async def _send_body(body: AsyncIterator[bytes], send: Any) -> None:
+async def _send_body(body: AsyncIterator[bytes], send: Send) -> None:
     async for chunk in body:
         await send({"type": "http.response.body", "body": chunk, "more_body": True})
     await send(LAST_MESSAGE)
 
 
-async def _wait_for_disconnect(receive: Any) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

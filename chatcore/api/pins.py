@@ -1,7 +1,5 @@
 """Pins: messages that are always sent unchanged."""
 
-from typing import Any
-
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -19,7 +17,7 @@ class PinSerializer(StrictSerializer):
     pinned = StrictBooleanField(default=True)
 
 
-class PinnedSerializer(serializers.Serializer[Any]):
+class PinnedSerializer(serializers.Serializer[object]):
     """A message, and whether it is pinned now."""
 
     id = serializers.IntegerField()

@@ -1,6 +1,5 @@
 """Search in all messages, compacted ones included."""
 
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -37,7 +36,7 @@ SEARCH_PARAMETERS = [
 ]
 
 
-class HitSerializer(serializers.Serializer[Any]):
+class HitSerializer(serializers.Serializer[object]):
     """A message that may answer the question, with the best place of its text.
 
     `marks` are the start and end of the question's words in the snippet, in code points, and
@@ -57,7 +56,7 @@ class HitSerializer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField()
 
 
-class HitsSerializer(serializers.Serializer[Any]):
+class HitsSerializer(serializers.Serializer[object]):
     """A page of hits, best first."""
 
     results = HitSerializer(many=True)

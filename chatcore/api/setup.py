@@ -54,7 +54,7 @@ class SetupSerializer(StrictSerializer):
     )
 
 
-class ProviderTestSerializer(serializers.Serializer[Any]):
+class ProviderTestSerializer(serializers.Serializer[object]):
     """Whether a provider answered."""
 
     model = serializers.CharField(allow_null=True, help_text="The model that was asked.")
@@ -65,7 +65,7 @@ class ProviderTestSerializer(serializers.Serializer[Any]):
     )
 
 
-class SetupView(GenericAPIView[Any]):
+class SetupView(GenericAPIView[SetupEntry]):
     """The installation."""
 
     serializer_class = SetupSerializer
@@ -103,7 +103,7 @@ class SetupView(GenericAPIView[Any]):
             raise Problem(409, "set_by_file", str(error)) from None
         except SetupRefused as error:
             section_name, _, rest = error.place.partition(".")
-            detail: Any = {rest: [error.text]} if rest else [error.text]
+            detail = {rest: [error.text]} if rest else [error.text]
             raise ValidationError({section_name: detail}) from None
         for change in changes:
             audit.record("setup.changed", request=request, detail=change)

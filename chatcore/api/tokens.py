@@ -1,11 +1,11 @@
 """API tokens: list, create, revoke."""
 
 from datetime import timedelta
-from typing import Any
 
 from django.db.models import QuerySet
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
+from knox.models import AuthToken
 from rest_framework import serializers
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
@@ -48,7 +48,7 @@ class NewTokenSerializer(StrictSerializer):
     )
 
 
-class TokenSerializer(serializers.Serializer[Any]):
+class TokenSerializer(serializers.Serializer[object]):
     """An API token. Only its first characters are stored in readable form."""
 
     id = serializers.CharField(source="token_key", help_text="The token's first characters.")
@@ -57,11 +57,11 @@ class TokenSerializer(serializers.Serializer[Any]):
     created_at = serializers.DateTimeField(source="created")
     expires_at = serializers.DateTimeField(source="expiry", allow_null=True)
 
-    def get_scope(self, token: Any) -> str:
+    def get_scope(self, token: AuthToken) -> str:
         """Return the token's scope."""
         return find_scope(token.token_key)
 
-    def get_name(self, token: Any) -> str:
+    def get_name(self, token: AuthToken) -> str:
         """Return the token's name."""
         return token.name or ""
 
@@ -72,12 +72,12 @@ class CreatedTokenSerializer(TokenSerializer):
     token = serializers.CharField()
 
 
-class TokenListView(GenericAPIView[Any]):
+class TokenListView(GenericAPIView[AuthToken]):
     """The user's tokens."""
 
     serializer_class = TokenSerializer
 
-    def get_queryset(self) -> QuerySet[Any]:
+    def get_queryset(self) -> QuerySet[AuthToken]:
         """Return the user's tokens, newest first."""
         return list_tokens(self.request.user)
 
@@ -114,7 +114,7 @@ class TokenListView(GenericAPIView[Any]):
         return Response(status=204)
 
 
-class TokenDetailView(GenericAPIView[Any]):
+class TokenDetailView(GenericAPIView[AuthToken]):
     """One token."""
 
     serializer_class = TokenSerializer

@@ -1,7 +1,6 @@
 """Histories in and out: import messages, export and import sessions."""
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 from django.http.response import HttpResponseBase
@@ -23,6 +22,7 @@ from chatcore.api.serializers.messages import ImportedSerializer, ImportSerializ
 from chatcore.api.serializers.sessions import SessionSerializer
 from chatcore.api.turn_requests import TURN_RESPONSES
 from chatcore.base.rest import conditions, limits
+from chatcore.base.rest.auth import SignedInRequest
 from chatcore.base.rest.commits import all_or_nothing
 from chatcore.base.rest.parsers import ImportBodyParser, SessionBodyParser
 from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
@@ -139,17 +139,16 @@ class UserExportView(APIView):
         operation_id="export_user",
         responses={(200, "application/zip"): OpenApiTypes.BINARY},
     )
-    def get(self, request: Request) -> HttpResponseBase:
+    def get(self, request: SignedInRequest) -> HttpResponseBase:
         """Return a ZIP file with all sessions, and the rows of other tables that are the user's.
 
         `sessions/ID.json` can be imported again. Nothing secret is in it. It is written while it is
         read; one that breaks off has no end, and no program opens it.
         """
-        user: Any = request.user
-        audit.record("user.exported", target=user, request=request)
+        audit.record("user.exported", target=request.user, request=request)
         return hand_over_stream(
             request,
-            stream_user_export(user),
+            stream_user_export(request.user),
             content_type="application/zip",
             headers={"Content-Disposition": 'attachment; filename="chatcore.zip"'},
         )

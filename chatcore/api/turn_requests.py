@@ -5,7 +5,7 @@ their responses: the turn's result, its events, or where to follow them.
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from django.core.validators import RegexValidator
 from django.db import DatabaseError, InterfaceError
@@ -51,7 +51,7 @@ TURN_PARAMETERS = [
     *idempotency.PARAMETERS,
     PREFER_PARAMETER,
 ]
-TURN_RESPONSES: dict[Any, Any] = {
+TURN_RESPONSES: idempotency.Responses = {
     (200, event_streams.MEDIA_TYPE): event_streams.STREAM_RESPONSE,
     201: AnswerSerializer,
     202: StartedTurnSerializer,
@@ -73,7 +73,7 @@ TURN_RESPONSES: dict[Any, Any] = {
     504: OpenApiResponse(description="The provider did not answer in time."),
 }
 ANSWER_GOES_ON = "The message is stored and is being answered: do not send it again, read it later."
-NEW_TURN_RESPONSES: dict[Any, Any] = TURN_RESPONSES | {
+NEW_TURN_RESPONSES: idempotency.Responses = TURN_RESPONSES | {
     422: idempotency.CONFLICT_RESPONSE,
 }
 
@@ -155,9 +155,16 @@ class ToolResultsSerializer(StrictSerializer):
     stream = StrictBooleanField(required=False, help_text=STREAM_HELP_TEXT)
 
 
+class IdempotencyFields(TypedDict):
+    """What makes a request repeatable, as `control.start_turn` takes it."""
+
+    idempotency_key: str | None
+    payload_hash: str
+
+
 def build_idempotency_fields(
     request: Request, action: str, payload: Mapping[str, object]
-) -> dict[str, Any]:
+) -> IdempotencyFields:
     """Return the Idempotency-Key (None if there is none) and a hash of the payload.
 
     `stream` is not part of the hash: a client may repeat a request and want the answer in another
@@ -167,7 +174,8 @@ def build_idempotency_fields(
     hashed_payload = {"act": action, **payload}
     hashed_payload.pop("stream", None)
     text = json.dumps(hashed_payload, sort_keys=True, default=str)
-    return {"idempotency_key": key, "payload_hash": hashlib.sha256(text.encode()).hexdigest()}
+    payload_hash = hashlib.sha256(text.encode()).hexdigest()
+    return IdempotencyFields(idempotency_key=key, payload_hash=payload_hash)
 
 
 def _require_content(attrs: dict[str, Any]) -> dict[str, object]:

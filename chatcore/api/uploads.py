@@ -24,7 +24,7 @@ class FileFormParser(BaseParser):
     media_type = "multipart/form-data"
 
     def parse(
-        self, stream: IO[Any], media_type: str | None = None, parser_context: Any = None
+        self, stream: IO[bytes], media_type: str | None = None, parser_context: Any = None
     ) -> DataAndFiles:
         """Return the form's fields and files.
 

@@ -67,7 +67,7 @@ class CachePair:
         self.redis = RedisCache(server, {**params, "OPTIONS": options})
         self._memory = LocMemCache(f"in place of {server}", {})
 
-    def run(self, name: str, *args: Any) -> Any:
+    def run(self, name: str, *args: object) -> Any:
         """Call the method of the cache that can be asked now."""
         if self.breaker.allows_try():
             try:

@@ -273,7 +273,7 @@ def read_summary_model(provider_name: str, model_name: str) -> str:
     return f"{provider}/{model}" if provider else model
 
 
-def _read_variable(reader: Callable[..., Any], name: str, default: object) -> Any:
+def _read_variable(reader: Callable[..., object], name: str, default: object) -> Any:
     try:
         return reader(name, default=default)
     except (ValueError, TypeError) as error:

@@ -38,7 +38,7 @@ CHAT_COLUMNS = (
 class MessageQuerySet(OwnedQuerySet["Message"]):
     """Queries of messages. Everything that stores messages passes through the save hook."""
 
-    def update(self, **columns: Any) -> int:
+    def update(self, **columns: object) -> int:
         """Update columns. Raises ValueError for the text of a tool result, as `bulk_update()` does.
 
         Here nobody could cut it: each row has a limit of its own.
@@ -225,7 +225,7 @@ class Message(OwnedRow):
     def __str__(self) -> str:
         return f"{self.role} {self.seq}"
 
-    def save(self, *args: Any, **kwargs: Any) -> None:
+    def save(self, *args: object, **kwargs: object) -> None:
         """Save the message after `prepare_to_store()`."""
         self.prepare_to_store()
         super().save(*args, **kwargs)

@@ -19,7 +19,6 @@ end with another `SearchIndex()`, and so must one after a change of a table here
 # ruff: noqa: S608  (every statement here is made of constants)
 
 from collections.abc import Mapping
-from typing import Any
 
 from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
@@ -159,13 +158,13 @@ class OwnersInIndex(migrations.operations.base.Operation):
         """Change nothing: the index belongs to no model."""
 
     def database_forwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, *_states: Any
+        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, *_states: object
     ) -> None:
         """Build the tables of stems again, unless they have the terms."""
         if schema_editor.connection.vendor == "postgresql":
             postgresql_index.mark_owners(schema_editor)
 
-    def database_backwards(self, *_arguments: Any) -> None:
+    def database_backwards(self, *_arguments: object) -> None:
         """Leave the tables in place. The former code does not look at the terms."""
 
     def describe(self) -> str:

@@ -31,7 +31,7 @@ def start_error_reports(dsn: str) -> None:
     )
 
 
-def _prepare_report(event: Any, hint: Any) -> Any:
+def _prepare_report(event: Any, hint: object) -> Any:
     """Add the ids that the log line has, and cut out what signs somebody in."""
     for name in ("request", "extra", "breadcrumbs", "user"):
         event.pop(name, None)

@@ -2,13 +2,13 @@
 
 import gc
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 from django.db import DatabaseError, connection
 
+from chatcore.base.asgi import Receive, Send
 from chatcore.base.metrics import counts
 from chatcore.base.runner import turn_runner
 from chatcore.base.threads import run_in_thread
@@ -36,12 +36,8 @@ DELETIONS: tuple[tuple[float, Callable[[], object]], ...] = (
     (PURGE_SECONDS, deletion.purge_due_sessions),
 )
 
-Message = dict[str, Any]
 
-
-async def serve_lifespan(
-    receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
-) -> None:
+async def serve_lifespan(receive: Receive, send: Send) -> None:
     """Start the work when the server starts, and stop it when the server stops."""
     while (await receive())["type"] == "lifespan.startup":
         start_background_work()

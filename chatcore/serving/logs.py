@@ -79,8 +79,8 @@ def build_line_formatter(form: str = "logfmt") -> logging.Formatter:
 
 
 def _clean_line(
-    logger: object, method_name: str, line: MutableMapping[str, Any]
-) -> MutableMapping[str, Any]:
+    logger: object, method_name: str, line: MutableMapping[str, object]
+) -> dict[str, object]:
     """Leave out ids that are not known, and what signs somebody in."""
     return {
         name: LINK_TOKEN.sub(r"\1…", value) if isinstance(value, str) else value

@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import psutil
 
@@ -246,7 +246,7 @@ def print_line(line: str) -> None:
 def main() -> None:
     """Read the plan, and carry it out."""
     with os.fdopen(int(sys.argv[1])) as file:
-        values: dict[str, Any] = json.load(file)
+        values = json.load(file)
     programs = [Program(**each) for each in values.pop("programs")]
     Parent(Plan(programs=programs, **values)).run()
 

@@ -3,17 +3,10 @@
 Within, paths are as without it. Django gets the whole path, because it takes the same part off.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 from django.urls import set_script_prefix
 
+from chatcore.base.asgi import Application, Receive, Scope, Send
 from chatcore.serving.probes import load_probes
-
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[Any]]
-Send = Callable[[Any], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 TAKEN_OFF = "chatcore.base_path"  # the key in the ASGI scope
 TEXT_TYPE = (b"content-type", b"text/plain; charset=utf-8")

@@ -1,17 +1,9 @@
 """Answer without Django: a refusal in the words of the API that was asked, and a sign of life."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
+from chatcore.base.asgi import Application, Message, Receive, Scope, Send
 from chatcore.base.rest.problems import Problem, build_outage_problem
 from chatcore.base.rest.refusals import build_refusal
 from chatcore.serving.request_bodies import admit_body
-
-Scope = dict[str, Any]
-Message = dict[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 CLOSE_POLICY = 1008  # the code of a WebSocket that may not be opened
 LIVENESS_BODY = b'{"status": "ok"}'

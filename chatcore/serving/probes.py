@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 from django.core.cache import cache
 from django.db import DatabaseError, connection
@@ -54,7 +53,7 @@ def report_readiness(request: HttpRequest) -> JsonResponse:
     if not capacity.is_admitting():
         return JsonResponse({"status": "stopping", "missing": []}, status=503)
     missing_names = [name for name, check in DEPENDENCY_CHECKS.items() if not _passes_check(check)]
-    report: dict[str, Any] = {
+    report: dict[str, object] = {
         "status": "unavailable" if missing_names else "ok",
         "missing": missing_names,
     }
@@ -62,32 +61,30 @@ def report_readiness(request: HttpRequest) -> JsonResponse:
     if unreadable_names:
         report["unreadable_keys"] = unreadable_names
     if not missing_names:
-        report |= _describe_work()
-        report["warnings"] = [*report.get("warnings", []), *paused_deletion.list_problems()]
+        work, warnings = _describe_work()
+        report |= {**work, "warnings": [*warnings, *paused_deletion.list_problems()]}
     return JsonResponse(report, status=503 if missing_names else 200)
 
 
-def _describe_work() -> dict[str, object]:
+def _describe_work() -> tuple[dict[str, object], list[str]]:
+    """Return how much there is to do, and what is wrong with it."""
     try:
         load = get_compactor().measure_load()
     except DatabaseError:
-        return {}
+        return {}, []
     if load is None:
-        return {}
+        return {}, []
     warnings = []
     if not load.workers:
         warnings.append("no worker lives")
     if load.oldest_seconds > LONG_WAIT_SECONDS:
         warnings.append(f"a compaction has waited for {load.oldest_seconds:.0f} s")
-    return {
-        "workers": load.workers,
-        "queue": {
-            "queued": load.queued,
-            "running": load.running,
-            "oldest_seconds": round(load.oldest_seconds, 1),
-        },
-        "warnings": warnings,
+    queue = {
+        "queued": load.queued,
+        "running": load.running,
+        "oldest_seconds": round(load.oldest_seconds, 1),
     }
+    return {"workers": load.workers, "queue": queue}, warnings
 
 
 def _list_unreadable_keys() -> list[str]:

@@ -2,21 +2,17 @@
 
 import re
 import tempfile
-from collections.abc import Awaitable, Callable
-from typing import IO, Any
+from typing import IO
 
 from django.conf import settings
 
 from chatcore.api.uploads import MAX_FORM_BYTES, TOO_LARGE_DETAIL
+from chatcore.base.asgi import Message, Receive, Scope
 from chatcore.base.rest import limits
 from chatcore.base.rest.auth import build_sender_problem, find_sender
 from chatcore.base.rest.problems import Problem, TooLargeProblem
 from chatcore.base.rest.refusals import is_api_path
 from chatcore.base.threads import run_in_thread
-
-Scope = dict[str, Any]
-Message = dict[str, Any]
-Receive = Callable[[], Awaitable[Message]]
 
 # Bytes that are read from everybody: a form to sign in with has less. Smaller bodies are not looked
 # at here, because the views refuse them as fast.

@@ -14,7 +14,8 @@ from django.core.handlers.asgi import ASGIHandler
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from chatcore.serving.path_prefix import Receive, Scope, Send, restore_path
+from chatcore.base.asgi import Receive, Scope, Send
+from chatcore.serving.path_prefix import restore_path
 
 MAX_IDLE_THREADS = 8
 
@@ -26,7 +27,9 @@ class RequestThread(ThreadPoolExecutor):
         super().__init__(max_workers=1, thread_name_prefix="request")
         self._calls: set[Future[object]] = set()
 
-    def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+    def submit(
+        self, call: Callable[..., object], /, *args: object, **kwargs: object
+    ) -> "Future[Any]":
         """Run a call in the thread, after those that were submitted before."""
         future = super().submit(call, *args, **kwargs)
         self._calls.add(future)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.frames import CloseCode
+from websockets.frames import CloseCode, Frame
 
 
 class GuardedWebSocketProtocol(WebSocketsSansIOProtocol):
@@ -30,22 +30,22 @@ class GuardedWebSocketProtocol(WebSocketsSansIOProtocol):
                 return
             super().data_received(data[start : start + self.PART_BYTES])
 
-    def handle_cont(self, event: Any) -> None:
+    def handle_cont(self, event: Frame) -> None:
         """Count a further part of a message."""
         if self._is_taken(event):
             super().handle_cont(event)
 
-    def handle_text(self, event: Any) -> None:
+    def handle_text(self, event: Frame) -> None:
         """Count the first part of a message of text."""
         if self._is_taken(event):
             super().handle_text(event)
 
-    def handle_bytes(self, event: Any) -> None:
+    def handle_bytes(self, event: Frame) -> None:
         """Count the first part of a message of bytes."""
         if self._is_taken(event):
             super().handle_bytes(event)
 
-    def handle_pong(self, event: Any) -> None:
+    def handle_pong(self, event: Frame) -> None:
         """Count an answer to a ping, also one that nobody asked for."""
         if self._is_taken(event):
             super().handle_pong(event)
@@ -55,7 +55,7 @@ class GuardedWebSocketProtocol(WebSocketsSansIOProtocol):
         if self._is_taken(None):
             super().handle_ping()
 
-    def _is_taken(self, frame: Any) -> bool:
+    def _is_taken(self, frame: Frame | None) -> bool:
         if self.transport.is_closing():
             return False
         if frame is not None and len(frame.data) >= self.SMALL_BYTES:

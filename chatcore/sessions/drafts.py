@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from chatcore.base.databases.clock import read_clock
 from chatcore.base.databases.short_transactions import ShortTransactions, weigh_row
@@ -31,7 +31,7 @@ class SessionDraft:
     A process that dies leaves rows that nobody sees; purge_due_sessions deletes them.
     """
 
-    def __init__(self, **columns: Any) -> None:
+    def __init__(self, **columns: object) -> None:
         self.session = Session(discard_at=read_clock() + DRAFT_LEASE, **columns)
         self.transactions = ShortTransactions()
 
@@ -60,7 +60,7 @@ class SessionDraft:
             self._update(discard_at=read_clock() + DRAFT_LEASE)
             yield
 
-    def show(self, **columns: Any) -> None:
+    def show(self, **columns: object) -> None:
         """Write these columns and let everyone see the session. Raises DraftLost."""
         self._update(discard_at=None, **columns)
         self.session.refresh_from_db()
@@ -69,7 +69,7 @@ class SessionDraft:
         """Delete the session itself, whose rows belong to another one now."""
         Session.all_objects.filter(pk=self.session.pk).delete()
 
-    def _update(self, **columns: Any) -> None:
+    def _update(self, **columns: object) -> None:
         # The condition is the fence: what is due may be half deleted already.
         draft = Session.all_objects.filter(pk=self.session.pk, discard_at__gt=read_clock())
         if not draft.update(**columns):

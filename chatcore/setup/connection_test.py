@@ -24,7 +24,7 @@ TEST_TOKENS = 16
 
 
 def call_provider(
-    provider: Provider, *, user: Any = None, model: AiModel | None = None
+    provider: Provider, *, user: object = None, model: AiModel | None = None
 ) -> dict[str, Any]:
     """Ask the provider for its list of models, and one of its models for a word.
 

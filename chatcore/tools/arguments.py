@@ -35,7 +35,7 @@ def parse_arguments(text: str, schema: dict[str, Any]) -> dict[str, object]:
 
 
 def _describe_error(
-    error: ValidationError, values: Mapping[str, Any], schema: Mapping[str, Any]
+    error: ValidationError, values: Mapping[str, object], schema: Mapping[str, Any]
 ) -> str:
     # The library's own message repeats the value, which may be very long. These sentences repeat
     # only what the schema says, and names of arguments.

@@ -1,7 +1,7 @@
 """Import messages of another system into a session, or a whole exported session."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -169,7 +169,7 @@ def import_session(
     return draft.session
 
 
-def _import_section(section: SessionSection, session: Session, items: list[Any]) -> None:
+def _import_section(section: SessionSection, session: Session, items: Sequence[object]) -> None:
     try:
         section.import_items(session, clean_json(items))
     except ValidationError as error:

@@ -9,7 +9,7 @@ import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from textwrap import shorten
-from typing import Any, ParamSpec
+from typing import ParamSpec
 from uuid import UUID
 
 from django.db import close_old_connections, transaction
@@ -336,7 +336,7 @@ def _require_answerable(session: Session, model: AiModel | None) -> None:
     require_model(session.owner_id, model)
 
 
-def _build_turn(session: Session, **fields: Any) -> Turn:
+def _build_turn(session: Session, **fields: object) -> Turn:
     notices = apply_losses(session)
     return Turn(session=session, lease_until=compute_lease_end(), notices=notices, **fields)
 

@@ -173,7 +173,7 @@ def _copy_files(source: Session, draft: SessionDraft, last_seq: int) -> None:
 
 
 def _copy_rows(
-    rows: QuerySet[Any], *, excluded_columns: Collection[str] = (), **overrides: Any
+    rows: QuerySet[Any], *, excluded_columns: Collection[str] = (), **overrides: object
 ) -> int:
     """Insert copies of the rows, with other values in the columns that `overrides` names.
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -146,14 +145,14 @@ async def _work_on_turn(
             await _close(work, lifecycle.close_failed_turn, problem)
 
 
-async def _close(work: TurnWork, close_turn: Callable[..., None], *args: Any) -> None:
+async def _close(work: TurnWork, close_turn: Callable[..., None], *args: object) -> None:
     """Store the end of a turn with the rest of its answer."""
     if error := await _insist(close_turn, work.turn_id, work.recorder, *args):
         # Nobody renews the lease any more, so recovery closes the turn when it ends.
         logger.error("turn %s could not be closed", work.turn_id, exc_info=error)
 
 
-async def _insist(write: Callable[..., None], *args: Any) -> BaseException | None:
+async def _insist(write: Callable[..., None], *args: object) -> BaseException | None:
     """Store something however often this task is cancelled, and return why it failed.
 
     A cancellation can come at any await: twice from a user, or from the user and then from the end

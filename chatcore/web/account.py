@@ -1,7 +1,6 @@
 """Sign in by a password or a one-time link, and the page of a user's settings."""
 
 import base64
-from typing import Any
 from urllib.parse import urlsplit
 
 from allauth.account.internal.flows.login import perform_login, perform_password_login
@@ -53,7 +52,7 @@ class SignInView(LoginView):
         )
 
 
-def _choose_verification(user: Any) -> str:
+def _choose_verification(user: object) -> str:
     """Ask nobody for an address who has none: accounts that an administrator made have none."""
     addresses = EmailAddress.objects.filter(user=user)
     return project.ACCOUNT_EMAIL_VERIFICATION if addresses.exists() else "none"

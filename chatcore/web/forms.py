@@ -96,7 +96,7 @@ class ProviderKeyForm(forms.Form):
 class WriteOnlyTextarea(forms.Textarea):
     """A text that the browser sends and the page never shows again."""
 
-    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
+    def get_context(self, name: str, value: object, attrs: Any) -> dict[str, Any]:
         """Return the context without the value. A text that waits for a correction stays there."""
         return super().get_context(name, None, attrs)
 

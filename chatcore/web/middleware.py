@@ -7,7 +7,6 @@ import re
 import sys
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
@@ -147,7 +146,7 @@ def describe_outage(status: int) -> str:
     return gettext("The server cannot use its database at the moment. What is stored is safe.")
 
 
-def _note_outage(*, request: HttpRequest | None = None, **_: Any) -> None:
+def _note_outage(*, request: HttpRequest | None = None, **_: object) -> None:
     error = sys.exc_info()[1]
     if request is None or error is None:
         return

@@ -1,7 +1,7 @@
 """What the pages of a chat share: whose it is, and in which zone they show times."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -25,7 +25,7 @@ def get_own_chat(request: HttpRequest, pk: UUID) -> Session:
 def use_local_time(view: Callable[..., R]) -> Callable[..., R]:
     """Wrap a view so that it shows times in the zone of the browser's cookie `tz`."""
 
-    def wrapper(request: HttpRequest, *args: Any, **kwargs: Any) -> R:
+    def wrapper(request: HttpRequest, *args: object, **kwargs: object) -> R:
         try:
             zone = ZoneInfo(request.COOKIES.get("tz", "UTC"))
         except (KeyError, ValueError, OSError):

@@ -3,7 +3,6 @@
 No page shows a stored key.
 """
 
-from typing import Any
 from urllib.parse import urlsplit
 
 from django.contrib.auth.decorators import login_required, permission_required
@@ -170,6 +169,6 @@ def _describe_rights(request: HttpRequest) -> dict[str, bool]:
     return {"may_add": request.user.has_perms(ADD_PERMISSIONS)}
 
 
-def _render_provider(request: HttpRequest, pk: int, **context: Any) -> HttpResponse:
+def _render_provider(request: HttpRequest, pk: int, **context: object) -> HttpResponse:
     provider = get_object_or_404(list_providers(), pk=pk)
     return render(request, "chatcore/_provider.html", {"provider": provider, **context})

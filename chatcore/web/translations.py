@@ -96,7 +96,7 @@ def extract_template(
     file: IO[bytes],
     keywords: Mapping[str, Any],
     comment_tags: Collection[str],
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
 ) -> Generator[Any, None, None]:
     """Extract the texts of a Django template; Babel calls this for each file.
 

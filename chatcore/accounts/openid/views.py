@@ -28,7 +28,7 @@ class CheckedAdapter(OpenIDConnectOAuth2Adapter):
         return config
 
     def get_access_token_data(
-        self, request: HttpRequest, app: Any, client: Any, pkce_code_verifier: Any = None
+        self, request: HttpRequest, app: object, client: object, pkce_code_verifier: Any = None
     ) -> Any:
         """Return the provider's answer to the code, and remember the nonce that belongs to it."""
         self._nonce = build_nonce(pkce_code_verifier or "")
@@ -58,7 +58,7 @@ class CheckedAdapter(OpenIDConnectOAuth2Adapter):
             nonce=self._nonce,
         )
 
-    def _get(self, address: str, **options: Any) -> Any:
+    def _get(self, address: str, **options: object) -> Any:
         with get_adapter().get_requests_session() as session:
             answer = session.get(address, **options)
             answer.raise_for_status()

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from typing import Any
+from typing import NotRequired, TypedDict
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema_field
@@ -32,7 +32,7 @@ class AttachmentSerializer(serializers.ModelSerializer[Attachment]):
         read_only_fields = fields
 
 
-class ExcerptSerializer(serializers.Serializer[Any]):
+class ExcerptSerializer(serializers.Serializer[object]):
     """The first part of a file that the model will read."""
 
     unit = serializers.ChoiceField(choices=["page", "character"])
@@ -42,7 +42,7 @@ class ExcerptSerializer(serializers.Serializer[Any]):
     )
 
 
-class UnsentFileSerializer(serializers.Serializer[Any]):
+class UnsentFileSerializer(serializers.Serializer[object]):
     """A file before it is sent, and what the model will read of it."""
 
     id = serializers.UUIDField(allow_null=True, help_text="Null: it was only looked at.")
@@ -54,13 +54,13 @@ class UnsentFileSerializer(serializers.Serializer[Any]):
     excerpt = ExcerptSerializer(allow_null=True, help_text="Null: the model reads all of it.")
 
 
-class UnsentFilesSerializer(serializers.Serializer[Any]):
+class UnsentFilesSerializer(serializers.Serializer[object]):
     """The files of a session that are not sent yet."""
 
     results = UnsentFileSerializer(many=True)
 
 
-class UploadSerializer(serializers.Serializer[Any]):
+class UploadSerializer(serializers.Serializer[object]):
     """One file: a text, a PDF file, or an image (PNG, JPEG, GIF, WebP, HEIC, AVIF).
 
     Its bytes decide which of these it is.
@@ -85,18 +85,26 @@ class InlineFileSerializer(StrictSerializer):
             raise serializers.ValidationError("This is not base64.") from None
 
 
+class InlineFile(TypedDict):
+    """The fields of InlineFileSerializer, with the bytes decoded."""
+
+    name: str
+    media_type: NotRequired[str]
+    data: bytes
+
+
 @extend_schema_field({"oneOf": [{"type": "string", "format": "uuid"}, INLINE_FILE_SCHEMA]})
 class AttachmentField(serializers.Field):
     """The id of an uploaded file, or a file."""
 
     default_error_messages = {"invalid": "The id of a file, or an object with name and data."}
 
-    def to_internal_value(self, data: object) -> UUID | dict[str, Any]:
-        """Return the UUID, or the fields of InlineFileSerializer with the bytes decoded."""
+    def to_internal_value(self, data: object) -> UUID | InlineFile:
+        """Return the UUID, or the file."""
         if isinstance(data, dict):
             serializer = InlineFileSerializer(data=data)
             serializer.is_valid(raise_exception=True)
-            inline_file: dict[str, object] = serializer.validated_data
+            inline_file: InlineFile = serializer.validated_data
             return inline_file
         if not isinstance(data, str):
             self.fail("invalid")

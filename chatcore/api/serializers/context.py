@@ -1,7 +1,5 @@
 """The context in the REST API: the summary, and the next request."""
 
-from typing import Any
-
 from rest_framework import serializers
 
 from chatcore.api.serializers.messages import ToolCallSerializer
@@ -40,7 +38,7 @@ class VersionSerializer(StrictSerializer):
     version = StrictIntegerField(min_value=0)
 
 
-class ToolSerializer(serializers.Serializer[Any]):
+class ToolSerializer(serializers.Serializer[object]):
     """A tool as it is described to the model; `parameters` is a JSON schema."""
 
     name = serializers.CharField()
@@ -48,14 +46,14 @@ class ToolSerializer(serializers.Serializer[Any]):
     parameters = serializers.DictField()
 
 
-class SentImageSerializer(serializers.Serializer[Any]):
+class SentImageSerializer(serializers.Serializer[object]):
     """An image that is sent, without its data."""
 
     media_type = serializers.CharField()
     size = serializers.IntegerField(help_text="Bytes.")
 
 
-class SentMessageSerializer(serializers.Serializer[Any]):
+class SentMessageSerializer(serializers.Serializer[object]):
     """A message as it is sent. `seq` is null if it is not stored.
 
     `aside` is true if Chatcore wrote it in the user's role.
@@ -72,7 +70,7 @@ class SentMessageSerializer(serializers.Serializer[Any]):
     images = SentImageSerializer(many=True)
 
 
-class RecalledPassageSerializer(serializers.Serializer[Any]):
+class RecalledPassageSerializer(serializers.Serializer[object]):
     """A passage from before the boundary. `date` is the day on which it was said."""
 
     message = serializers.IntegerField()
@@ -83,7 +81,7 @@ class RecalledPassageSerializer(serializers.Serializer[Any]):
     tokens = serializers.IntegerField()
 
 
-class RequestSerializer(serializers.Serializer[Any]):
+class RequestSerializer(serializers.Serializer[object]):
     """A request as it goes to a provider."""
 
     system = serializers.CharField()

@@ -14,7 +14,7 @@ from chatcore.tools.mcp.addresses import check_address, check_headers
 NAME_TAKEN = "Another server has this name."
 
 
-class McpToolSerializer(serializers.Serializer[Any]):
+class McpToolSerializer(serializers.Serializer[object]):
     """A tool: what sessions call it, what its server calls it, and what it is for."""
 
     name = serializers.CharField(source="definition.name")

@@ -1,7 +1,5 @@
 """Messages in the REST API: stored and imported ones."""
 
-from typing import Any
-
 from rest_framework import serializers
 
 from chatcore.api.serializers.attachments import AttachmentSerializer
@@ -92,7 +90,7 @@ class MessageSerializer(serializers.ModelSerializer[Message]):
 
 
 @body_rules()
-class ImportedMessageSerializer(serializers.Serializer[Any]):
+class ImportedMessageSerializer(serializers.Serializer[object]):
     """A message of another system's history.
 
     System messages are stored and not sent: the session's system_prompt is sent instead.
@@ -110,7 +108,7 @@ class ImportedMessageSerializer(serializers.Serializer[Any]):
 
 
 @body_rules()
-class ImportSerializer(serializers.Serializer[Any]):
+class ImportSerializer(serializers.Serializer[Message]):
     """At most 10,000 messages, oldest first."""
 
     # For the OpenAPI document only: `transfer.reader` validates, and far faster.
@@ -122,7 +120,7 @@ class ImportSerializer(serializers.Serializer[Any]):
     )
 
 
-class ImportedSerializer(serializers.Serializer[Any]):
+class ImportedSerializer(serializers.Serializer[object]):
     """What an import added."""
 
     imported = serializers.IntegerField()

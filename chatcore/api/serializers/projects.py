@@ -1,6 +1,5 @@
 """Projects and their files in the REST API."""
 
-from typing import Any
 from uuid import UUID
 
 from django.core.validators import RegexValidator
@@ -45,7 +44,7 @@ class ProjectFileSerializer(serializers.ModelSerializer[ProjectFile]):
         read_only_fields = fields
 
 
-class ProjectUploadSerializer(serializers.Serializer[Any]):
+class ProjectUploadSerializer(serializers.Serializer[object]):
     """One file: a text, or a PDF file that has text."""
 
     file = serializers.FileField()

@@ -1,7 +1,5 @@
 """Turns in the REST API, and what a person decides about calls that wait."""
 
-from typing import Any
-
 from rest_framework import serializers
 
 from chatcore.api.serializers.messages import MessageSerializer, ToolCallSerializer
@@ -12,7 +10,7 @@ from chatcore.turns import client_tools
 STREAM_HELP_TEXT = "Answer with the turn's events."
 
 
-class ApprovalRequestSerializer(serializers.Serializer[Any]):
+class ApprovalRequestSerializer(serializers.Serializer[object]):
     """A call of an MCP server's tool that waits for a person; `arguments` is JSON text."""
 
     id = serializers.CharField()
@@ -22,7 +20,7 @@ class ApprovalRequestSerializer(serializers.Serializer[Any]):
     tool = serializers.CharField(help_text="What the server calls it.")
 
 
-class AnswerSerializer(serializers.Serializer[Any]):
+class AnswerSerializer(serializers.Serializer[object]):
     """A turn that has ended, or waits: for results of the client's tools, or for approvals."""
 
     turn = serializers.UUIDField()
@@ -46,7 +44,7 @@ class AnswerSerializer(serializers.Serializer[Any]):
     )
 
 
-class StartedTurnSerializer(serializers.Serializer[Any]):
+class StartedTurnSerializer(serializers.Serializer[object]):
     """A turn that is running; `events` is the URL of its events."""
 
     turn = serializers.UUIDField()
@@ -55,7 +53,7 @@ class StartedTurnSerializer(serializers.Serializer[Any]):
     events = serializers.CharField()
 
 
-class CancelledSerializer(serializers.Serializer[Any]):
+class CancelledSerializer(serializers.Serializer[object]):
     """False if there was nothing to stop."""
 
     cancelled = serializers.BooleanField()
@@ -94,7 +92,7 @@ class LastingDecisionSerializer(serializers.ModelSerializer[ToolApproval]):
         read_only_fields = fields
 
 
-class ApprovalStateSerializer(serializers.Serializer[Any]):
+class ApprovalStateSerializer(serializers.Serializer[object]):
     """The calls that wait for a person, and what was decided for good, the newest first."""
 
     waiting = ApprovalRequestSerializer(many=True)

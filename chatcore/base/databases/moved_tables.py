@@ -21,7 +21,7 @@ AFTER_STAFF_GROUPS = (
 def drop_if_empty(label: str, *names: str) -> migrations.RunPython:
     """Drop the tables of these models of the old app that have no rows."""
 
-    def drop(apps: Any, schema_editor: Any) -> None:
+    def drop(apps: object, schema_editor: Any) -> None:
         for model in _get_models(apps, label, names):
             if not model._base_manager.using(schema_editor.connection.alias).exists():
                 schema_editor.delete_model(model)

@@ -37,7 +37,7 @@ class CommitWatch:
 
     def __call__(
         self,
-        execute: Callable[..., Any],
+        execute: Callable[..., object],
         sql: str,
         params: object,
         many: bool,

@@ -19,7 +19,7 @@ HAS_WORDS = RegexValidator(r"\S")
 Serializer = TypeVar("Serializer", bound=type[serializers.BaseSerializer[Any]])
 
 
-def body_rules(**rules: Any) -> Callable[[Serializer], Serializer]:
+def body_rules(**rules: object) -> Callable[[Serializer], Serializer]:
     """Give a body rules of the OpenAPI document; no other fields than its own is always one."""
     rules = {"additionalProperties": False, **rules}
     extensions = {f"{BODY_RULE}{name}": rule for name, rule in rules.items()}

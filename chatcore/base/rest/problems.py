@@ -45,7 +45,7 @@ class Problem(exceptions.APIException):
         detail: str,
         *,
         retry_after: float | None = None,
-        **members: Any,
+        **members: object,
     ) -> None:
         super().__init__(detail)
         self.status_code = status
@@ -182,7 +182,7 @@ def _format_field_error(path: ErrorPath, detail: str) -> dict[str, str]:
     }
 
 
-class FieldErrorSchemaSerializer(serializers.Serializer[Any]):
+class FieldErrorSchemaSerializer(serializers.Serializer[object]):
     """A field that is not valid."""
 
     field = serializers.CharField(help_text="Its path, for example messages[3].role.")
@@ -190,7 +190,7 @@ class FieldErrorSchemaSerializer(serializers.Serializer[Any]):
     detail = serializers.CharField()
 
 
-class ProblemSchemaSerializer(serializers.Serializer[Any]):
+class ProblemSchemaSerializer(serializers.Serializer[object]):
     """RFC 9457 problem details."""
 
     type = serializers.CharField()

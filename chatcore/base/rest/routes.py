@@ -1,7 +1,6 @@
 """Routes of the API: build them, build links to them, and answer for paths that are none."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, JsonResponse
@@ -40,6 +39,6 @@ def build_api_path(request: Request, path: str) -> str:
 
 # Without the exemption, a POST to an unknown path would be 403 and not 404.
 @csrf_exempt
-def handle_unknown_path(request: HttpRequest, **kwargs: Any) -> JsonResponse:
+def handle_unknown_path(request: HttpRequest, **kwargs: object) -> JsonResponse:
     """Answer any method on an unknown path with a 404 problem instead of a page."""
     return JsonResponse(build_body(NotFound()), status=404, content_type=MEDIA_TYPE)

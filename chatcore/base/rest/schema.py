@@ -85,7 +85,7 @@ def drop_slash_twins(
     return [endpoint for endpoint in endpoints if not endpoint[0].endswith("/")]
 
 
-def apply_body_rules(result: dict[str, Any], **_: Any) -> dict[str, object]:
+def apply_body_rules(result: dict[str, Any], **_: object) -> dict[str, object]:
     """Return the document with the rules of bodies (`fields.body_rules`) in place."""
     for schema in result["components"]["schemas"].values():
         for name in [name for name in schema if name.startswith(BODY_RULE)]:

@@ -92,13 +92,13 @@ def count_turn(request: Any) -> None:
         raise Problem(429, "too_many_turns", detail, retry_after=wait_seconds)
 
 
-def describe_turns(user_pk: Any) -> tuple[int, int, float]:
+def describe_turns(user_pk: object) -> tuple[int, int, float]:
     """Return the user's turns a minute, how many are left, and the seconds until all are again."""
     limit = settings.CHATCORE["TURNS_PER_MINUTE"]
     return limit, *_get_window("turn", user_pk).describe(limit)
 
 
-def build_turn_headers(user_pk: Any) -> dict[str, str]:
+def build_turn_headers(user_pk: object) -> dict[str, str]:
     """Return OpenAI's headers about the turns that the user may still start this minute."""
     limit, remaining, seconds = describe_turns(user_pk)
     return {
@@ -108,7 +108,7 @@ def build_turn_headers(user_pk: Any) -> dict[str, str]:
     }
 
 
-def count_compaction(user_pk: Any) -> float | None:
+def count_compaction(user_pk: object) -> float | None:
     """Count a compaction that a user asks for by hand.
 
     Returns the seconds to wait if there were too many in the last minute.
@@ -117,7 +117,7 @@ def count_compaction(user_pk: Any) -> float | None:
 
 
 @functools.lru_cache(MAX_USERS)
-def _get_window(kind: str, user_pk: Any) -> RateWindow:
+def _get_window(kind: str, user_pk: object) -> RateWindow:
     return RateWindow(kind, user_pk)
 
 

@@ -26,7 +26,7 @@ class Command(BaseCommand):
         parser.add_argument("--default", action="store_true", help="New sessions start with it.")
         parser.add_argument("--test", action="store_true", help="Ask it for a word.")
 
-    def handle(self, *args: Any, name: str, **options: Any) -> None:
+    def handle(self, *args: object, name: str, **options: Any) -> None:
         values = parse_values(options["set"])
         if options["window"] is not None:
             values["context_window_size"] = options["window"]

@@ -32,7 +32,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--test", action="store_true", help="Call it, and list its models.")
 
-    def handle(self, *args: Any, name: str, **options: Any) -> None:
+    def handle(self, *args: object, name: str, **options: Any) -> None:
         named = {
             "base_url": options["base_url"],
             "protocol": options["protocol"],

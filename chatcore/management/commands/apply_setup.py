@@ -1,7 +1,6 @@
 """`chatcore apply_setup`: set once what a file names."""
 
 from pathlib import Path
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -18,7 +17,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("path", metavar="FILE", type=Path)
 
-    def handle(self, *args: Any, path: Path, **options: Any) -> None:
+    def handle(self, *args: object, path: Path, **options: object) -> None:
         try:
             changes = apply_document(read_toml(path), OPERATOR)
         except SetupRefused as error:

@@ -29,7 +29,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         arguments.add_arguments(parser)
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         """Open the session, talk, and exit with the code of the last turn."""
         options = arguments.add_server(options, os.environ)
         if options["url"]:

@@ -1,7 +1,6 @@
 """`chatcore create_token`: create an API token for a user and print it once."""
 
 from datetime import timedelta
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -33,7 +32,7 @@ class Command(BaseCommand):
         )
 
     def handle(
-        self, *args: Any, user: str, name: str, days: int, scope: str, **options: Any
+        self, *args: object, user: str, name: str, days: int, scope: str, **options: object
     ) -> None:
         """Print the token and nothing else, so that a script can read it."""
         users = get_user_model()

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any
 
 from django.apps import apps
 from django.core.management import call_command
@@ -30,7 +29,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--yes", action="store_true", help="Do not ask.")
 
-    def handle(self, *, app: str, file: Path | None, yes: bool, **options: Any) -> None:
+    def handle(self, *, app: str, file: Path | None, yes: bool, **options: object) -> None:
         """Say what goes, ask, and drop it."""
         file = file or Path(f"{app}.jsonl.gz")
         optional_app = next(each for each in OPTIONAL_APPS if each.name == app)

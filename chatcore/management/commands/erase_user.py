@@ -1,7 +1,5 @@
 """`chatcore erase_user`: erase a person with everything, and print the proof."""
 
-from typing import Any
-
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -17,7 +15,7 @@ class Command(BaseCommand):
             "--yes", action="store_true", help="Without it the command says what it would do."
         )
 
-    def handle(self, *args: Any, user: str, yes: bool, **options: Any) -> None:
+    def handle(self, *args: object, user: str, yes: bool, **options: object) -> None:
         """Print each table with the rows that were erased; fail if any is left."""
         row = User.objects.filter(username=user).first()
         if row is None:

@@ -1,7 +1,6 @@
 """`chatcore export`: write a session to standard output as JSON."""
 
 import json
-from typing import Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -16,7 +15,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("session", type=UUID, help="The session's id.")
 
-    def handle(self, *args: Any, session: UUID, **options: Any) -> None:
+    def handle(self, *args: object, session: UUID, **options: object) -> None:
         """Print one JSON object."""
         try:
             session_row = Session.objects.select_related("model__provider").get(pk=session)

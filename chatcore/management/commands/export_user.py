@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -17,7 +16,7 @@ class Command(BaseCommand):
         parser.add_argument("user", help="The user's name.")
         parser.add_argument("file", type=Path)
 
-    def handle(self, *args: Any, user: str, file: Path, **options: Any) -> None:
+    def handle(self, *args: object, user: str, file: Path, **options: object) -> None:
         """Write the file, which only its owner may read."""
         user_model = get_user_model()
         row = user_model.objects.filter(**{user_model.USERNAME_FIELD: user}).first()

@@ -1,7 +1,5 @@
 """`chatcore list_models`: the language models that can be used, and whether they answer."""
 
-from typing import Any
-
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from chatcore.management.setup_values import print_test
@@ -17,7 +15,7 @@ class Command(BaseCommand):
             "--test", action="store_true", help="Ask one model of each provider for a word."
         )
 
-    def handle(self, *args: Any, test: bool, **options: Any) -> None:
+    def handle(self, *args: object, test: bool, **options: object) -> None:
         names_of_file = SetupEntry.objects.list_names("models")
         models = list(AiModel.objects.list_usable())
         for model in models:

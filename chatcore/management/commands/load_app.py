@@ -2,7 +2,6 @@
 
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -17,7 +16,7 @@ class Command(BaseCommand):
         parser.add_argument("app", choices=[app.name for app in OPTIONAL_APPS])
         parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help="Or APP.jsonl.gz.")
 
-    def handle(self, *, app: str, file: Path | None, **options: Any) -> None:
+    def handle(self, *, app: str, file: Path | None, **options: object) -> None:
         """Print how many rows came back."""
         file = file or Path(f"{app}.jsonl.gz")
         if app in [each.name for each in list_absent_apps()]:

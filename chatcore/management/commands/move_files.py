@@ -1,7 +1,5 @@
 """`chatcore move_files`: move stored files and outputs into the store, or back."""
 
-from typing import Any
-
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -26,7 +24,7 @@ class Command(BaseCommand):
             help="Only note that the store is this database's, as after a restore; nothing moves.",
         )
 
-    def handle(self, **options: Any) -> None:
+    def handle(self, **options: object) -> None:
         if not output_store.has_store():
             raise CommandError('There is no store: the setting STORAGES has no "outputs".')
         try:

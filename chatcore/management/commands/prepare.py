@@ -1,7 +1,5 @@
 """`chatcore prepare`: what a database needs before the processes of this version start."""
 
-from typing import Any
-
 from django.core.management.base import BaseCommand
 
 from chatcore.serving import preparation
@@ -13,6 +11,6 @@ class Command(BaseCommand):
         " machines may run it at once: they take turns."
     )
 
-    def handle(self, **options: Any) -> None:
+    def handle(self, **options: object) -> None:
         preparation.prepare_database()
         self.stdout.write("The database is ready.")

@@ -24,7 +24,7 @@ class Command(BaseCommand):
             "--bring-back", nargs="+", metavar="SESSION", help="Numbers of chats, or `all`."
         )
 
-    def handle(self, *, confirm: bool, bring_back: list[str] | None, **options: Any) -> None:
+    def handle(self, *, confirm: bool, bring_back: list[str] | None, **options: object) -> None:
         """Do what was asked, and print the numbers."""
         hidden_sessions = Session.all_objects.filter(
             expired_at__isnull=False, discard_at__gt=read_clock()

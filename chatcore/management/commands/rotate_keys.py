@@ -1,7 +1,5 @@
 """`chatcore rotate_keys`: encrypt every stored secret with the first encryption key."""
 
-from typing import Any
-
 from django.core.management.base import BaseCommand, CommandError
 
 from chatcore.base.databases.key_rotation import rotate_stored_secrets
@@ -13,7 +11,7 @@ class Command(BaseCommand):
         " key before the old ones, restart all processes, run this, and then drop the old ones."
     )
 
-    def handle(self, **options: Any) -> None:
+    def handle(self, **options: object) -> None:
         rotation = rotate_stored_secrets()
         self.stdout.write(f"{rotation.rotated_count} secrets were encrypted with the first key.")
         if rotation.unreadable_names:

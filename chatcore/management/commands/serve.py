@@ -3,7 +3,6 @@
 import os
 from argparse import ArgumentParser
 from functools import cached_property
-from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -51,7 +50,7 @@ class Command(BaseCommand):
         port: int,
         workers: int,
         web: int,
-        **options: Any,
+        **options: object,
     ) -> None:
         server_socket = listening.bind_socket(host, port)
         if workers < 1:

@@ -1,7 +1,6 @@
 """`chatcore sign_in_link`: print a link that signs a user in once, as `serve` does."""
 
 from argparse import ArgumentParser
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -24,7 +23,7 @@ class Command(BaseCommand):
             help="where people reach the server (default: where it was served last, %(default)s)",
         )
 
-    def handle(self, *, username: str | None, url: str, **options: Any) -> None:
+    def handle(self, *, username: str | None, url: str, **options: object) -> None:
         user = self._find_user(username) if username else sign_in.ensure_administrator()
         if user is None:
             raise CommandError(

@@ -1,7 +1,6 @@
 """`chatcore translations`: bring the translations of the web pages up to their texts."""
 
 from argparse import ArgumentParser
-from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -20,7 +19,7 @@ class Command(BaseCommand):
         ]
         parser.add_argument("languages", nargs="*", default=other_languages)
 
-    def handle(self, *, languages: list[str], **options: Any) -> None:
+    def handle(self, *, languages: list[str], **options: object) -> None:
         """Print one line a text, with its language."""
         try:
             from chatcore.web import translations

@@ -25,7 +25,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("sessions", nargs="*", type=UUID, metavar="SESSION")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         """Print a line for each violation, then the counts."""
         session_ids = set(options["sessions"])
         sessions = Session.objects.all()

@@ -1,7 +1,6 @@
 """`chatcore web`: the web server alone, for machines or containers of its own."""
 
 from argparse import ArgumentParser
-from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -28,7 +27,7 @@ class Command(BaseCommand):
         )
 
     def handle(
-        self, *, host: str, port: int, processes: int, migrate: bool, **options: Any
+        self, *, host: str, port: int, processes: int, migrate: bool, **options: object
     ) -> None:
         if not 1 <= processes <= MAX_WEB_PROCESSES:
             raise CommandError(
