@@ -9,7 +9,8 @@ from allauth.account.adapter import DefaultAccountAdapter
 from allauth.core import context as allauth_context
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
-from allauth.socialaccount.models import SocialApp
+from allauth.socialaccount.models import SocialApp, SocialLogin
+from allauth.socialaccount.providers.base import Provider
 from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import DisallowedHost
@@ -117,12 +118,14 @@ class SignOnAdapter(DefaultSocialAccountAdapter):
         give_back_connection()
         return super().get_requests_session()
 
-    def on_authentication_error(self, request: HttpRequest, provider: Any, **facts: object) -> None:
+    def on_authentication_error(
+        self, request: HttpRequest, provider: Provider, **facts: object
+    ) -> None:
         """Log why a sign-on was refused, which the page tells nobody."""
         why = facts.get("exception") or facts.get("error")
         logger.warning("A sign-on by %s was refused: %s", provider.id, why)
 
-    def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: SocialLogin) -> bool:
         """Return whether somebody without an account gets one.
 
         The identity provider that the operator has set decides itself who may use this server.
@@ -138,13 +141,13 @@ class SignOnAdapter(DefaultSocialAccountAdapter):
             _follow_groups(user, sociallogin)
         return user
 
-    def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """Bring the groups of a known user up to the claim."""
         if sociallogin.is_existing:
             _follow_groups(sociallogin.user, sociallogin)
 
 
-def _follow_groups(user: User, sociallogin: Any) -> None:
+def _follow_groups(user: User, sociallogin: SocialLogin) -> None:
     """Give a user those of the existing groups that the claim names, and no others.
 
     A provider that sends no such claim changes nothing.

@@ -19,7 +19,7 @@ class Act:
     """One act of a person or of a command, without contents."""
 
     act: str  # as session.rewound or sign_in.failed
-    actor_id: Any  # None: nobody was signed in, or a command of the server did it
+    actor_id: int | None  # None: nobody was signed in, or a command of the server did it
     object_type: str
     object_id: str
     detail: str

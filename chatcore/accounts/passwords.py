@@ -1,7 +1,6 @@
 """What goes with a password when it changes."""
 
-from typing import Any
-
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils.translation import gettext as _
 from knox.models import AuthToken
@@ -19,7 +18,7 @@ class TokenRevoker:
     def validate(self, password: str, user: object = None) -> None:
         """Accept any password."""
 
-    def password_changed(self, password: str, user: Any = None) -> None:
+    def password_changed(self, password: str, user: User | None = None) -> None:
         """Revoke the tokens: whoever knew the old password may have made some."""
         if user is not None and user.pk is not None:
             with transaction.atomic():

@@ -10,7 +10,7 @@ import logging
 from dataclasses import dataclass
 from decimal import Decimal
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 from uuid import UUID
 
 from django.db import DatabaseError, models, transaction
@@ -61,7 +61,7 @@ class Reservation:
     context manager it is settled at the end of the block, however that ends (`end_call`).
     """
 
-    owner_id: Any
+    owner_id: object
     model: AiModel
     purpose: str
     session_id: UUID = NO_SESSION

@@ -4,8 +4,8 @@ The audit log keeps that it was done, and the person's number in what they did, 
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from allauth.account.models import EmailAddress
 from allauth.usersessions.models import UserSession
@@ -78,7 +78,7 @@ def _list_words(user: User) -> list[str]:
     return [word for word in {user.get_username(), user.email, *addresses} if word]
 
 
-def _list_rows_by_words(user_pk: object, words: list[str]) -> dict[str, QuerySet[Any]]:
+def _list_rows_by_words(user_pk: object, words: list[str]) -> dict[str, QuerySet[Model]]:
     """Return the rows that know the person without a foreign key, or whose note names whom."""
     was_typed = Q.create([("username__iexact", word) for word in words], Q.OR)
     is_named = Q(pk__in=_find_log_of(words))
@@ -148,7 +148,7 @@ def _shut_out(user: User, words: list[str]) -> None:
             browser.delete()
 
 
-def _has_mark(data: Any, marks: set[str]) -> bool:
+def _has_mark(data: Mapping[str, object], marks: set[str]) -> bool:
     """Return whether a sign-in that was not finished, or a record of one, is about the person."""
     names = ("account_login", "account_authentication_methods", "account_user")
     return any(_contains(data.get(name), marks) for name in names)
@@ -162,7 +162,7 @@ def _contains(value: object, marks: set[str]) -> bool:
     return isinstance(value, str) and value.lower() in marks
 
 
-def _count_rows(user_pk: Any, words: list[str]) -> dict[str, int]:
+def _count_rows(user_pk: int, words: list[str]) -> dict[str, int]:
     """Return how many rows of each table belong to the person with this number."""
     rows_by_words = _list_rows_by_words(user_pk, words)
     counts = {

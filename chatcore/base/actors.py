@@ -1,11 +1,9 @@
 """Name the person whose request is being answered in this thread."""
 
-from typing import Any
-
 from allauth.core import context
 
 
-def get_actor_id() -> Any:
+def get_actor_id() -> int | None:
     """Return the number of the person; None where no request is answered, or nobody's."""
     user = getattr(context.request, "user", None)
     return user.pk if user is not None and user.is_authenticated else None

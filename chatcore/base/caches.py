@@ -86,7 +86,7 @@ class ResilientRedisCache(BaseCache):
     All threads share one pair with its connections, and with what it knows of the server.
     """
 
-    def __init__(self, server: str, params: dict[str, Any]) -> None:
+    def __init__(self, server: str, params: dict[str, object]) -> None:
         super().__init__(params)
         self._pair = _get_pair(server, params)
 
@@ -130,7 +130,7 @@ class ResilientRedisCache(BaseCache):
 _pairs: dict[str, CachePair] = {}
 
 
-def _get_pair(server: str, params: dict[str, Any]) -> CachePair:
+def _get_pair(server: str, params: dict[str, object]) -> CachePair:
     key = repr((server, sorted(params.items())))
     if key not in _pairs:
         _pairs.setdefault(key, CachePair(server, params))

@@ -13,7 +13,7 @@ import secrets
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 import environ
@@ -31,6 +31,8 @@ PUBLIC_URL = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?", re.
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 SHARE = re.compile(r"0?\.\d+|1(\.0+)?")
 TOKEN_COUNT = re.compile(r"[1-9]\d{0,9}")
+
+T = TypeVar("T")
 
 
 def read_text(name: str, default: str = "") -> str:
@@ -273,7 +275,7 @@ def read_summary_model(provider_name: str, model_name: str) -> str:
     return f"{provider}/{model}" if provider else model
 
 
-def _read_variable(reader: Callable[..., object], name: str, default: object) -> Any:
+def _read_variable(reader: Callable[..., T], name: str, default: T) -> T:
     try:
         return reader(name, default=default)
     except (ValueError, TypeError) as error:

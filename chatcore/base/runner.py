@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 from uuid import UUID
 
 from django.conf import settings
@@ -22,8 +22,8 @@ logger = logging.getLogger(__name__)
 # the leases and deltas of other turns need not wait for one.
 THREAD_COUNT = 64
 
-Work = Callable[[UUID], Coroutine[Any, Any, None]]
-Chore = Callable[[], Coroutine[Any, Any, object]]
+Work = Callable[[UUID], Coroutine[object, None, None]]
+Chore = Callable[[], Coroutine[object, None, object]]
 
 
 class TurnRunner(Protocol):

@@ -1,7 +1,5 @@
 """The provider that allauth's registry finds in this app."""
 
-from typing import Any
-
 from allauth.account.models import EmailAddress
 from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
 
@@ -14,9 +12,9 @@ class CheckedProvider(OpenIDConnectProvider):
 
     oauth2_adapter_class = CheckedAdapter
 
-    def get_pkce_params(self) -> dict[str, Any]:
+    def get_pkce_params(self) -> dict[str, str]:
         """Return the parameters of PKCE, and a nonce that is made of its secret part."""
-        params: dict[str, Any] = super().get_pkce_params()
+        params: dict[str, str] = super().get_pkce_params()
         return params | {"nonce": build_nonce(params["code_verifier"])}
 
     def extract_email_addresses(self, data: object) -> list[EmailAddress]:

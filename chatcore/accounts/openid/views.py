@@ -1,10 +1,11 @@
 """The two views of a sign-on, with the checked adapter in the place of allauth's own."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from allauth.socialaccount.adapter import get_adapter
-from allauth.socialaccount.models import SocialApp
-from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.models import SocialApp, SocialToken
+from allauth.socialaccount.providers.oauth2.client import OAuth2Client, OAuth2Error
 from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView, OAuth2LoginView
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
 from django.contrib.auth.decorators import login_not_required
@@ -20,7 +21,7 @@ class CheckedAdapter(OpenIDConnectOAuth2Adapter):
     """Asks the identity provider, and believes only what it has signed for this sign-on."""
 
     @property
-    def openid_config(self) -> Any:
+    def openid_config(self) -> dict[str, str]:
         """What the provider says about itself. Raises OAuth2Error where it names plain HTTP."""
         config = super().openid_config
         if not all(is_safe_address(config[name]) for name in ENDPOINTS if name in config):
@@ -28,18 +29,29 @@ class CheckedAdapter(OpenIDConnectOAuth2Adapter):
         return config
 
     def get_access_token_data(
-        self, request: HttpRequest, app: object, client: object, pkce_code_verifier: Any = None
-    ) -> Any:
+        self,
+        request: HttpRequest,
+        app: object,
+        client: OAuth2Client,
+        pkce_code_verifier: str | None = None,
+    ) -> dict[str, object]:
         """Return the provider's answer to the code, and remember the nonce that belongs to it."""
         self._nonce = build_nonce(pkce_code_verifier or "")
         return super().get_access_token_data(
             request, app, client, pkce_code_verifier=pkce_code_verifier
         )
 
-    def complete_login(self, request: HttpRequest, app: Any, token: Any, **kwargs: Any) -> object:
+    def complete_login(
+        self,
+        request: HttpRequest,
+        app: SocialApp,
+        token: SocialToken,
+        *,
+        response: Mapping[str, object],
+    ) -> object:
         """Return the sign-on of the person whom id token and userinfo name. Raises OAuth2Error."""
-        claims = self._verify(app, kwargs["response"].get("id_token") or "")
-        data = {"id_token": claims}
+        claims = self._verify(app, str(response.get("id_token") or ""))
+        data: dict[str, Mapping[str, object]] = {"id_token": claims}
         if app.settings.get("fetch_userinfo", True):
             data["userinfo"] = self._get(
                 self.profile_url, headers={"Authorization": f"Bearer {token.token}"}
@@ -49,7 +61,7 @@ class CheckedAdapter(OpenIDConnectOAuth2Adapter):
             raise OAuth2Error("The userinfo is about somebody else than the id_token")
         return self.get_provider().sociallogin_from_response(request, data)
 
-    def _verify(self, app: Any, id_token: str) -> dict[str, object]:
+    def _verify(self, app: SocialApp, id_token: str) -> dict[str, object]:
         return verify_id_token(
             id_token,
             key_set=self._get(self.openid_config["jwks_uri"]),

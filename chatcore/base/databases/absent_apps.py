@@ -9,12 +9,11 @@ import zlib
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from django.apps import apps
 from django.core import serializers
 from django.core.management.color import no_style
-from django.core.serializers.base import DeserializationError
+from django.core.serializers.base import DeserializationError, DeserializedObject
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import IntegrityError, connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
@@ -71,7 +70,7 @@ class InvalidArchive(Exception):
 class ExactEncoder(DjangoJSONEncoder):
     """Django's, with whole times: it would cut them to milliseconds."""
 
-    def default(self, o: object) -> Any:
+    def default(self, o: object) -> object:
         return o.isoformat() if isinstance(o, datetime) else super().default(o)
 
 
@@ -131,7 +130,7 @@ def load_app_archive(app: OptionalApp, path: Path) -> tuple[int, int]:
     return loaded, left_out
 
 
-def _read_rows(stream: object, models: list[type[Model]]) -> Iterator[Any]:
+def _read_rows(stream: object, models: list[type[Model]]) -> Iterator[DeserializedObject]:
     for row in serializers.deserialize("jsonl", stream):
         if type(row.object) not in models:
             raise InvalidArchive(f"It has rows of {row.object._meta.label}.")

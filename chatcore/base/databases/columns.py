@@ -1,9 +1,8 @@
 """Add a column to a large table on SQLite without a copy of the table."""
 
-from typing import Any
-
 from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.state import ProjectState
 
 
 class AddFieldWithoutCopy(migrations.AddField):
@@ -15,7 +14,11 @@ class AddFieldWithoutCopy(migrations.AddField):
     """
 
     def database_forwards(
-        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
     ) -> None:
         """Add the column; on SQLite by the one statement that other databases use."""
         model = to_state.apps.get_model(app_label, self.model_name)

@@ -3,16 +3,18 @@
 What they do beside that is no part of a database.
 """
 
-from typing import Any
+from collections.abc import Sequence
 from uuid import uuid4
 
 from django.db import models
+
+Deconstructed = tuple[str, str, Sequence[object], dict[str, object]]
 
 
 class RowIdField(models.UUIDField):
     """A key that Chatcore gives (chatcore/base/row_ids.py)."""
 
-    def deconstruct(self) -> Any:
+    def deconstruct(self) -> Deconstructed:
         """Return a field with random keys."""
         name, _, arguments, options = super().deconstruct()
         return name, "django.db.models.UUIDField", arguments, {**options, "default": uuid4}
@@ -21,7 +23,7 @@ class RowIdField(models.UUIDField):
 class CascadingForeignKey(models.ForeignKey):
     """A reference whose `on_delete` deletes the rows as CASCADE does, and does more."""
 
-    def deconstruct(self) -> Any:
+    def deconstruct(self) -> Deconstructed:
         """Return a reference that cascades."""
         name, _, arguments, options = super().deconstruct()
         options["on_delete"] = models.CASCADE
@@ -31,7 +33,7 @@ class CascadingForeignKey(models.ForeignKey):
 class CascadingOneToOneField(models.OneToOneField):
     """The same for a reference that one row has."""
 
-    def deconstruct(self) -> Any:
+    def deconstruct(self) -> Deconstructed:
         """Return a reference that cascades."""
         name, _, arguments, options = super().deconstruct()
         options["on_delete"] = models.CASCADE

@@ -3,13 +3,19 @@
 from typing import Any
 
 from django.db import migrations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.state import ProjectState
 
 
 class AddIndexWithoutLock(migrations.AddIndex):
     """Build an index, on PostgreSQL concurrently. Its migration must have `atomic = False`."""
 
     def database_forwards(
-        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+        self,
+        app_label: str,
+        schema_editor: Any,
+        from_state: ProjectState,
+        to_state: ProjectState,
     ) -> None:
         """Build it; what an interrupted attempt left on PostgreSQL is built again."""
         model = to_state.apps.get_model(app_label, self.model_name)
@@ -25,7 +31,11 @@ class AddUniqueWithoutLock(migrations.AddConstraint):
     """Build the index of a unique constraint that has a condition, as `AddIndexWithoutLock`."""
 
     def database_forwards(
-        self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
     ) -> None:
         """Build it; what an interrupted attempt left on PostgreSQL is built again."""
         model = to_state.apps.get_model(app_label, self.model_name)

@@ -1,7 +1,6 @@
 """Encrypt every stored secret anew with the first key, so that older keys can be dropped."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from allauth.mfa.models import Authenticator
 from django.apps import apps
@@ -52,10 +51,11 @@ def rotate_stored_secrets() -> Rotation:
     return rotation
 
 
-def _rotate_value(value: Any) -> Any:
+def _rotate_value(value: object) -> object:
     """Return the value with its secrets encrypted anew. Raises UnreadableKey."""
     if isinstance(value, str):
         return value if keys.is_newest(value) else keys.rotate(value)
     if isinstance(value, list):
         return [_rotate_value(item) for item in value]
+    assert isinstance(value, dict)
     return value | {name: _rotate_value(value[name]) for name in FACTOR_MEMBERS if value.get(name)}

@@ -4,12 +4,16 @@ The tables keep their names. The old app lets them go where they have no rows, s
 installation without the new app is left with none; the new app makes those that are missing.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from django.apps import apps as installed_apps
+from django.apps.registry import Apps
 from django.contrib.auth.management import create_permissions
 from django.db import migrations
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.state import StateApps
+from django.db.models import Model
 
 NOBODY: Mapping[str, Sequence[str]] = {}
 # Of an app that gives rights to the groups of staff, which compaction makes.
@@ -21,12 +25,12 @@ AFTER_STAFF_GROUPS = (
 def drop_if_empty(label: str, *names: str) -> migrations.RunPython:
     """Drop the tables of these models of the old app that have no rows."""
 
-    def drop(apps: object, schema_editor: Any) -> None:
+    def drop(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
         for model in _get_models(apps, label, names):
             if not model._base_manager.using(schema_editor.connection.alias).exists():
                 schema_editor.delete_model(model)
 
-    def make_again(apps: object, schema_editor: object) -> None:
+    def make_again(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
         _create_missing(_get_models(apps, label, names), schema_editor)
 
     return migrations.RunPython(drop, make_again)
@@ -35,10 +39,10 @@ def drop_if_empty(label: str, *names: str) -> migrations.RunPython:
 def create_or_adopt(label: str) -> migrations.RunPython:
     """Make the tables of the new app that are not there; backwards, drop them."""
 
-    def create(apps: Any, schema_editor: Any) -> None:
+    def create(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
         _create_missing(apps.get_app_config(label).get_models(), schema_editor)
 
-    def drop(apps: Any, schema_editor: Any) -> None:
+    def drop(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
         for model in apps.get_app_config(label).get_models():
             schema_editor.delete_model(model)
 
@@ -56,7 +60,7 @@ def adopt_rights(
     Where there were none yet, `staff` says which rights of the app each group of staff has.
     """
 
-    def adopt(apps: Any, schema_editor: Any) -> None:
+    def adopt(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
         alias = schema_editor.connection.alias
         content_types = apps.get_model("contenttypes", "ContentType").objects.using(alias)
         is_new = not content_types.filter(app_label=label).exists()
@@ -72,9 +76,9 @@ def adopt_rights(
     return migrations.RunPython(adopt, migrations.RunPython.noop)
 
 
-def give_rights(apps: Any, label: str, staff: Mapping[str, Sequence[str]], alias: str) -> None:
+def give_rights(apps: Apps, label: str, staff: Mapping[str, Sequence[str]], alias: str) -> None:
     """Give rights of an app to groups of staff, as far as these groups are there."""
-    config = apps.get_app_config(label)
+    config: Any = apps.get_app_config(label)
     models_module = getattr(config, "models_module", None)
     config.models_module = models_module or True  # a migration's has none, and would be passed over
     create_permissions(config, apps=apps, verbosity=0, using=alias)
@@ -85,11 +89,11 @@ def give_rights(apps: Any, label: str, staff: Mapping[str, Sequence[str]], alias
         group.permissions.add(*rights)
 
 
-def _get_models(apps: Any, label: str, names: Collection[str]) -> list[Any]:
+def _get_models(apps: StateApps, label: str, names: Collection[str]) -> list[type[Model]]:
     return [apps.get_model(label, name) for name in names]
 
 
-def _create_missing(models: Any, schema_editor: Any) -> None:
+def _create_missing(models: Iterable[type[Model]], schema_editor: BaseDatabaseSchemaEditor) -> None:
     connection = schema_editor.connection
     with connection.cursor() as cursor:
         tables = set(connection.introspection.table_names(cursor))

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from chatcore.base.threads import give_back_connection
 
 T = TypeVar("T")
 
 
-def wait_for_stranger(work: Coroutine[Any, Any, T]) -> T:
+def wait_for_stranger(work: Coroutine[object, None, T]) -> T:
     """Run a coroutine to its end; the calling thread must not run an event loop."""
     give_back_connection()
     return asyncio.run(work)

@@ -8,13 +8,13 @@ its user may.
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user
 from django.contrib.auth.models import User
 from django.http import HttpRequest, parse_cookie
 from knox.auth import TokenAuthentication
+from knox.models import AuthToken
 from rest_framework import exceptions
 from rest_framework.authentication import SessionAuthentication
 from rest_framework.permissions import SAFE_METHODS
@@ -31,14 +31,14 @@ API_KEY_NAME = "HTTP_X_API_KEY"
 class BearerTokenAuthentication(TokenAuthentication):
     """Authentication by the header `Authorization: Bearer TOKEN` (RFC 6750)."""
 
-    def authenticate(self, request: object) -> tuple[object, object] | None:
+    def authenticate(self, request: Request | HttpRequest) -> tuple[User, AuthToken] | None:
         """Return the user and the token's row; None without the header."""
-        result: tuple[object, object] | None = super().authenticate(request)
+        result: tuple[User, AuthToken] | None = super().authenticate(request)
         if result is not None:
             check_scope(request, result[1])
         return result
 
-    def authenticate_credentials(self, token: bytes) -> tuple[object, object]:
+    def authenticate_credentials(self, token: bytes) -> tuple[User, AuthToken]:
         """Return the user and the token's row. Raises AuthenticationFailed, which becomes 401."""
         # knox decodes the token as ASCII and would raise an error that becomes 500.
         if not token.isascii():
@@ -51,7 +51,7 @@ class BearerTokenAuthentication(TokenAuthentication):
 class CookieAuthentication(SessionAuthentication):
     """Authentication by a browser's session; a refusal names the address that is not known."""
 
-    def enforce_csrf(self, request: Any) -> None:
+    def enforce_csrf(self, request: Request) -> None:
         """Check the token and where the request comes from. Raises PermissionDenied."""
         try:
             super().enforce_csrf(request)
@@ -64,7 +64,7 @@ class CookieAuthentication(SessionAuthentication):
 class ApiKeyAuthentication(BearerTokenAuthentication):
     """Authentication by a bearer token, or by the header `x-api-key` of Anthropic's clients."""
 
-    def authenticate(self, request: Any) -> tuple[object, object] | None:
+    def authenticate(self, request: Request | HttpRequest) -> tuple[User, AuthToken] | None:
         """Return the user and the token's row; None without either header."""
         api_key = request.META.get(API_KEY_NAME, "")
         if api_key and not request.META.get("HTTP_AUTHORIZATION"):
@@ -75,7 +75,7 @@ class ApiKeyAuthentication(BearerTokenAuthentication):
         return super().authenticate(request)
 
 
-def find_sender(headers: Mapping[bytes, bytes]) -> Any:
+def find_sender(headers: Mapping[bytes, bytes]) -> User | None:
     """Return the user who sends a request with these headers, by a token or a session; or None."""
     request = HttpRequest()
     authorization = headers.get(b"authorization", b"").decode("latin-1")
@@ -132,7 +132,7 @@ class SignedInRequest(Request):
     user: User
 
 
-def check_scope(request: Any, token: Any) -> None:
+def check_scope(request: Request | HttpRequest, token: AuthToken) -> None:
     """Raise PermissionDenied, which becomes 403, for what the token's scope leaves out.
 
     A request without a method, as that of a WebSocket, counts as one that writes.

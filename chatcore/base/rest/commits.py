@@ -84,9 +84,9 @@ def all_or_nothing(request: object) -> Iterator[None]:
         undo.pop_all()
 
 
-def describe_stored_part(request: Any, error: BaseException) -> str:
+def describe_stored_part(request: object, error: BaseException) -> str:
     """Return a sentence about what a failed request has stored; empty if it could store nothing."""
-    if request is None or request.method in SAFE_METHODS:
+    if getattr(request, "method", None) in (None, *SAFE_METHODS):
         return ""
     watch = getattr(request, "commit_watch", None)
     if watch is None:

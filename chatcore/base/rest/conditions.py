@@ -5,7 +5,6 @@ A context has a number as its ETag, its version; anything else has a hash of wha
 
 import hashlib
 import json
-from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.request import Request
@@ -38,7 +37,7 @@ ENTITY_TAG = OpenApiParameter(
     response=[200, 201],
     description="Names the state that is returned, for `If-Match`.",
 )
-CHANGED_RESPONSES: dict[Any, Any] = {
+CHANGED_RESPONSES: dict[int, OpenApiResponse] = {
     412: OpenApiResponse(description="It is not in the state that If-Match names.")
 }
 CONTEXT_CHANGED_RESPONSES = {

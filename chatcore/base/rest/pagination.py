@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db.models import Field, Model, Q, QuerySet
@@ -17,6 +17,8 @@ from rest_framework.utils.urls import replace_query_param
 from rest_framework.views import APIView
 
 from chatcore.base.rest.problems import InvalidFieldError
+
+M = TypeVar("M", bound=Model)
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 100
@@ -92,7 +94,7 @@ class KeysetPagination(BasePagination):
             }
         )
 
-    def get_schema_operation_parameters(self, view: object) -> list[dict[str, Any]]:
+    def get_schema_operation_parameters(self, view: object) -> list[dict[str, object]]:
         """Return `limit` and `cursor` for the OpenAPI document."""
         limit = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}
         cursor = {
@@ -105,7 +107,7 @@ class KeysetPagination(BasePagination):
             {"name": "cursor", "in": "query", "schema": cursor},
         ]
 
-    def get_paginated_response_schema(self, schema: Mapping[str, object]) -> dict[str, Any]:
+    def get_paginated_response_schema(self, schema: Mapping[str, object]) -> dict[str, object]:
         """Return the schema of a page for the OpenAPI document."""
         link = {"type": ["string", "null"], "format": "uri"}
         return {
@@ -114,11 +116,11 @@ class KeysetPagination(BasePagination):
             "properties": {"results": schema, "next": link, "previous": link},
         }
 
-    def _get_ordering(self, queryset: QuerySet[Any]) -> list[str]:
+    def _get_ordering(self, queryset: QuerySet[Model]) -> list[str]:
         names = [str(name) for name in queryset.query.order_by]
         return [_reverse_direction(name) for name in names] if self.is_backward else names
 
-    def _filter_from_cursor(self, queryset: QuerySet[Any], cursor: Cursor) -> QuerySet[Any]:
+    def _filter_from_cursor(self, queryset: QuerySet[M], cursor: Cursor) -> QuerySet[M]:
         """Return the rows after the cursor.
 
         A row is after it if its first field is larger, or equal and its second field is larger,
@@ -164,7 +166,7 @@ def _reverse_direction(name: str) -> str:
     return name[1:] if name.startswith("-") else f"-{name}"
 
 
-def _parse_values(model: type[Model], names: list[str], texts: list[str]) -> list[Any]:
+def _parse_values(model: type[Model], names: list[str], texts: list[str]) -> list[object]:
     try:
         return [
             _parse_value(_get_field(model, name), text)

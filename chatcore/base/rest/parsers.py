@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any, NoReturn
 
 from django.contrib.auth import SESSION_KEY
+from django.http import HttpRequest
 from rest_framework.exceptions import ParseError
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser
@@ -68,7 +69,7 @@ class JsonBodyParser(BaseParser):
 
     def parse(
         self,
-        stream: IO[Any],
+        stream: IO[bytes],
         media_type: str | None = None,
         parser_context: Mapping[str, object] | None = None,
     ) -> Any:
@@ -78,12 +79,12 @@ class JsonBodyParser(BaseParser):
         what is not JSON.
         """
         request = (parser_context or {}).get("request")
-        if request is None or not is_large(request):
+        if not isinstance(request, Request) or not is_large(request):
             return self._read(stream)
         with hold_large_body(name_sender(request)):
             return self._read(stream)
 
-    def _read(self, stream: IO[Any]) -> Any:
+    def _read(self, stream: IO[bytes]) -> object:
         # One byte more than allowed is enough to know that the body is too large.
         raw_body = stream.read(self.max_bytes + 1)
         if len(raw_body) > self.max_bytes:
@@ -109,7 +110,7 @@ def name_sender(request: Any) -> str:
     return (session.get(SESSION_KEY) if session else None) or str(request.user.pk)
 
 
-def is_large(request: Any) -> bool:
+def is_large(request: Request | HttpRequest) -> bool:
     """Return whether a body is long, or does not say how long it is."""
     length = request.META.get("CONTENT_LENGTH")
     return not length or int(length) > limits.LARGE_BODY_BYTES

@@ -1,7 +1,7 @@
 """Refuse query parameters that a route does not have, for all routes of /api/v1."""
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rest_framework import serializers
 from rest_framework.permissions import BasePermission
@@ -52,7 +52,7 @@ def list_parameter_names(view: "APIView", request: Request) -> frozenset[str]:
     return _names_by_handler[key]
 
 
-def _collect_names(view: Any, request: Request, method: str) -> set[str]:
+def _collect_names(view: "APIView", request: Request, method: str) -> set[str]:
     from drf_spectacular.plumbing import ComponentRegistry
 
     handler = getattr(view, method.lower(), None)

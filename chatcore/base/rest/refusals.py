@@ -3,14 +3,13 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from rest_framework.exceptions import APIException
 
 from chatcore.base.rest import problems
 
 # Returns the status and the body of an error of another API for the body of a problem.
-FormatError = Callable[[dict[str, Any]], tuple[int, dict[str, Any]]]
+FormatError = Callable[[dict[str, object]], tuple[int, dict[str, object]]]
 _forms: dict[str, FormatError] = {}  # by the beginning of their paths
 
 

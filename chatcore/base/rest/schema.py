@@ -76,7 +76,7 @@ class BearerScheme(OpenApiAuthenticationExtension):
 
 
 def drop_slash_twins(
-    endpoints: list[tuple[str, str, str, Any]],
+    endpoints: list[tuple[str, str, str, object]],
 ) -> list[tuple[str, str, str, object]]:
     """Return the endpoints without those whose path ends in a slash.
 
