@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import UUID
 
 from django.apps import AppConfig, apps
+from django.db.models import Model
 from django.utils.module_loading import import_string
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from chatcore.accounts.spending import CallEnd, Reservation
     from chatcore.events.types import Event
 
-Card = dict[str, Any]
+Card = dict[str, object]
 Place = Literal[
     "settings",
     "chat_settings",
@@ -36,7 +37,7 @@ Place = Literal[
     "first_model",
     "first_model_ways",
 ]
-Rows = TypeVar("Rows", bound="QuerySet[Any, Any]")
+Rows = TypeVar("Rows", bound="QuerySet[Model, object]")
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ class Extension:
     # Dotted paths of what it stores beside a session (chatcore.sessions.sections.SessionSection).
     session_sections: tuple[str, ...] = ()
 
-    def select_kept_owners(self) -> "QuerySet[Any, Any] | None":
+    def select_kept_owners(self) -> "QuerySet[Model, object] | None":
         """Select the keys of the users of whom nothing may be deleted or overwritten."""
         return None
 
@@ -240,7 +241,7 @@ def get_extensions(method: str = "") -> tuple[Extension, ...]:
     return tuple(import_string(path)() for path in paths)
 
 
-def list_kept_owners() -> "list[QuerySet[Any, Any]]":
+def list_kept_owners() -> "list[QuerySet[Model, object]]":
     """Return queries of the users of whom nothing may be deleted."""
     queries = [each.select_kept_owners() for each in get_extensions("select_kept_owners")]
     return [query for query in queries if query is not None]

@@ -189,7 +189,7 @@ if not IS_DATABASE_SHARED:
     }
 else:
     # The address may have options of its own, as ?sslmode=require.
-    DATABASE_OPTIONS: dict[str, Any] = {
+    DATABASE_OPTIONS: dict[str, object] = {
         "connect_timeout": 5,
         **DATABASES["default"].get("OPTIONS", {}),
     }

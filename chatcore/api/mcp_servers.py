@@ -1,8 +1,8 @@
 """MCP servers, whose tools sessions may choose: a user's own, and those that are shared."""
 
-from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import AnonymousUser, User
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404
@@ -109,14 +109,14 @@ def _get_server(request: Request, server_id: UUID, permission: str = "") -> McpS
 
     Raises Http404, also where a shared one may be seen and not be changed.
     """
-    user: Any = request.user
+    user = request.user
     server = get_object_or_404(_query_servers(user), pk=server_id)
     if server.owner_id is None and permission and not user.has_perm(permission):
         raise Http404
     return server
 
 
-def _query_servers(user: Any) -> McpServerQuerySet:
+def _query_servers(user: User | AnonymousUser) -> McpServerQuerySet:
     """Return the servers that a user may use, and for staff all shared ones."""
     servers = McpServer.objects.visible_to(user)
     if user.has_perm("chatcore.change_mcpserver"):

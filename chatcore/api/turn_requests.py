@@ -107,7 +107,7 @@ class NewMessageSerializer(StrictSerializer):
     )
     stream = StrictBooleanField(required=False, help_text=STREAM_HELP_TEXT)
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, object]:
+    def validate(self, attrs: dict[str, object]) -> dict[str, object]:
         """Refuse a message without text and files."""
         return _require_content(attrs)
 
@@ -126,7 +126,7 @@ class EditedMessageSerializer(StrictSerializer):
     )
     stream = StrictBooleanField(required=False, help_text=STREAM_HELP_TEXT)
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, object]:
+    def validate(self, attrs: dict[str, object]) -> dict[str, object]:
         """Refuse a message without text and files."""
         return _require_content(attrs)
 

@@ -62,7 +62,7 @@ class ClearedRequest(Request):
     """
 
     clearing: Clearing
-    applied_edits: Sequence[dict[str, Any]] = ()
+    applied_edits: Sequence[dict[str, object]] = ()
     original_tokens: int = 0
 
 

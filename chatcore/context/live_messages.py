@@ -86,7 +86,7 @@ class ActiveRevision:
     has_edits: bool = False
     has_outputs: bool = False
     has_tool_limits: bool = False
-    recalled: Mapping[str, Any] | None = None
+    recalled: Mapping[str, object] | None = None
 
 
 # Not frozen, as ChatMessage is not, because there is one for each message of a context.

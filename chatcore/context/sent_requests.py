@@ -41,8 +41,8 @@ from chatcore.providers.base import ChatMessage, File, Request, Tool
 
 DIGEST_BYTES = 16
 # A message as a request shows it: the fields of `_show_message`.
-ShownMessage = dict[str, Any]
-ChatRow = tuple[Any, ...]  # the values of CHAT_COLUMNS
+ShownMessage = dict[str, object]
+ChatRow = tuple[object, ...]  # the values of CHAT_COLUMNS
 SEQS_AT_ONCE = 1_000
 # Numbers of messages, [first, last], or the digest of one message that is sent in another form.
 Part = list[int] | str
@@ -74,9 +74,9 @@ class ShownRequest:
     system: str
     preface: str
     messages: list[ShownMessage]
-    tools: list[dict[str, Any]]
+    tools: list[dict[str, object]]
     max_tokens: int | None
-    params: dict[str, Any]
+    params: dict[str, object]
     left_out: list[int]
     missing_parts: int
 

@@ -13,8 +13,7 @@ import logging
 import secrets
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
@@ -70,7 +69,7 @@ def has_store() -> bool:
     return ALIAS in settings.STORAGES
 
 
-def save_text(owner_id: object, text: str) -> StoredObject:
+def save_text(owner_id: int | None, text: str) -> StoredObject:
     """Write a whole output to a name that nobody can guess. Do it outside any transaction.
 
     Raises StoreFull, StorageAway, and what a file system raises.
@@ -257,7 +256,7 @@ def _name_outage() -> Iterator[None]:
         raise StorageAway from error
 
 
-def _require_space(owner_id: Any, size: int) -> None:
+def _require_space(owner_id: int | None, size: int) -> None:
     """Raise StoreFull where a file of this size is too much.
 
     Two outputs at once may both find the last room, so a bound can be exceeded by a few outputs.
@@ -303,7 +302,7 @@ def _list_folders(storage: Storage) -> Iterator[list[str]]:
         yield [f"{folder}/{name}" for name in storage.listdir(folder)[1]]
 
 
-def _is_older(storage: Storage, name: str, moment: Any) -> bool:
+def _is_older(storage: Storage, name: str, moment: datetime) -> bool:
     try:
         return storage.get_modified_time(name) < moment
     except FileNotFoundError:  # another process has deleted it

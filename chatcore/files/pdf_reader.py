@@ -9,7 +9,10 @@ import io
 import logging
 import resource
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pypdf import PdfReader
 
 MAX_PAGES = 1_000
 MAX_CHARS = 10_000_000
@@ -40,7 +43,7 @@ def main() -> int:
     return 0
 
 
-def _write_pages(reader: Any, page_count: int) -> None:
+def _write_pages(reader: "PdfReader", page_count: int) -> None:
     total_chars = 0
     for number in range(page_count):
         if number == MAX_PAGES or total_chars > MAX_CHARS:

@@ -21,7 +21,7 @@ def build_folder_storage(folder: Path) -> dict[str, Any]:
     }
 
 
-def read_object_storage(prefix: str) -> dict[str, Any] | None:
+def read_object_storage(prefix: str) -> dict[str, object] | None:
     """Return the storage in the bucket that `prefix`_BUCKET names, for STORAGES; None without one.
 
     The extra `storage` must be there. A storage that does not answer is given up after some

@@ -47,7 +47,7 @@ class MessageQuerySet(OwnedQuerySet["Message"]):
             raise ValueError("The text of a tool result is stored by save(), which cuts it.")
         return super().update(**columns)
 
-    def bulk_create(self, objs: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
+    def bulk_create(self, objs: Iterable["Message"], *args: Any, **kwargs: Any) -> list["Message"]:
         """Insert messages, each through the same hook as `save()`."""
         rows = list(objs)
         for row in rows:

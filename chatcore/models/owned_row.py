@@ -29,7 +29,7 @@ def write_owners(rows: Iterable[Any]) -> None:
 class OwnedQuerySet(models.QuerySet[Row]):
     """Queries of rows with an owner."""
 
-    def bulk_create(self, objs: Iterable[Any], *args: Any, **kwargs: Any) -> list[Any]:
+    def bulk_create(self, objs: Iterable[Row], *args: Any, **kwargs: Any) -> list[Row]:
         """Insert rows with their owners."""
         rows = list(objs)
         write_owners(rows)

@@ -73,7 +73,7 @@ _CONTEXT_SQL = """
         ON revision.session_id = session.id AND revision.version = session.context_version
     WHERE session.id = %s AND session.discard_at IS NULL
 """
-_CONTEXT_CONVERTERS: dict[str, Callable[[Any], Any]] = {
+_CONTEXT_CONVERTERS: dict[str, Callable[[Any], object]] = {
     "kept_seqs": json.loads,
     "placement": json.loads,
     "has_files": bool,
@@ -191,7 +191,7 @@ _SESSION_SQL = f"""
         ORDER BY message.seq DESC LIMIT 1)
     WHERE session.id = %s AND session.discard_at IS NULL
 """  # noqa: S608
-_SESSION_CONVERTERS: dict[str, Callable[[Any], Any]] = {
+_SESSION_CONVERTERS: dict[str, Callable[[Any], object]] = {
     "project_id": to_uuid,
     "overhead_since": to_time,
     "usage_at": to_time,
@@ -307,7 +307,7 @@ def fetch_rows(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...
         return cursor.fetchall()
 
 
-def adapt_uuid(value: UUID) -> Any:
+def adapt_uuid(value: UUID) -> object:
     """Return a UUID as the database takes it: as text for SQLite, unchanged for PostgreSQL."""
     return value if connection.features.has_native_uuid_field else value.hex
 

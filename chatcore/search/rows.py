@@ -49,7 +49,7 @@ class TextRow:
     """
 
     id: int
-    session_key: Any
+    session_key: object
     seq: int
     role: str
     content: str

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -30,7 +29,7 @@ class Scope:
     """The messages of a session, or of a user if it is None, with ids up to `newest_id`."""
 
     session_id: UUID | None = None
-    owner_id: Any = None
+    owner_id: object = None
     newest_id: int = _MAX_ID
 
     @property
@@ -64,7 +63,7 @@ class Scope:
         return f"'{mark_owner(self.owner_id)}'"
 
     @property
-    def parameter(self) -> Any:
+    def parameter(self) -> object:
         """The parameter of the condition."""
         return self.owner_id if self.session_id is None else adapt_uuid(self.session_id)
 

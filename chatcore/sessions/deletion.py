@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from datetime import timedelta
 from functools import partial
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -66,7 +65,7 @@ def purge_due_sessions() -> int:
     return sum(try_each(session_ids, purge_session, what="delete the hidden session"))
 
 
-def is_session_kept(session_id: Any) -> bool:
+def is_session_kept(session_id: UUID) -> bool:
     """Return True if nothing of the owner of a session, hidden or not, may be deleted."""
     sessions = Session.all_objects.filter(pk=session_id)
     return any(sessions.filter(owner__in=owners).exists() for owners in list_kept_owners())
@@ -113,7 +112,7 @@ def _delete_output_files(transactions: ShortTransactions, session_id: UUID) -> I
             yield
 
 
-def _list_other_rows(session_id: UUID) -> list[QuerySet[Any]]:
+def _list_other_rows(session_id: UUID) -> list[QuerySet[Model]]:
     """Return the session's rows of each table that this app does not know."""
     large_models = {model for model, _ in LARGE_TABLES}
     relations = [
@@ -128,7 +127,7 @@ def _list_other_rows(session_id: UUID) -> list[QuerySet[Any]]:
     ]
 
 
-def _delete_other_rows(transactions: ShortTransactions, rows: QuerySet[Any]) -> Iterator[None]:
+def _delete_other_rows(transactions: ShortTransactions, rows: QuerySet[Model]) -> Iterator[None]:
     """Delete rows with what depends on them."""
     while pks := list(rows.order_by("pk").values_list("pk", flat=True)[:PAGE_SIZE]):
         for part in transactions.split(pks, lambda _: weigh_row(0)):
@@ -151,7 +150,7 @@ def _empty_table(
     transactions: ShortTransactions, model: type[Model], chars: Combinable, session_id: UUID
 ) -> Iterator[None]:
     # The newest rows first, because later versions of a message refer to earlier ones.
-    rows: QuerySet[Any] = model._default_manager.filter(session=session_id).order_by("-pk")
+    rows: QuerySet[Model] = model._default_manager.filter(session=session_id).order_by("-pk")
     weighed_rows = rows.annotate(chars=chars).values_list("pk", "chars")
     while page := list(weighed_rows[:PAGE_SIZE]):
         for part in transactions.split(page, lambda row: weigh_row(row[1])):

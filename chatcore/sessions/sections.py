@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from functools import cache
-from typing import Any
 
 from django.utils.module_loading import import_string
 
@@ -17,7 +16,7 @@ class SessionSection(ABC):
     name: str
 
     @abstractmethod
-    def export_items(self, session: Session) -> list[dict[str, Any]]:
+    def export_items(self, session: Session) -> list[dict[str, object]]:
         """Return what is stored, as JSON values."""
 
     @abstractmethod

@@ -4,7 +4,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from django import forms
 from django.core.exceptions import FieldDoesNotExist, ValidationError
@@ -14,6 +14,8 @@ from chatcore.signals import model_confirmed
 from models_registry import catalog
 from models_registry.models import ABILITIES, AiModel, Provider
 from models_registry.provider_form import CONNECT_PERMISSION, CONNECTION_FIELDS, ProviderForm
+
+RowT = TypeVar("RowT", bound=models.Model)
 
 PROVIDER_FIELDS = (
     "protocol",
@@ -41,7 +43,7 @@ MODEL_FIELDS = (
     "is_active",
 )
 # What a value of a column is in TOML and JSON, and how a refusal calls it.
-KINDS: tuple[tuple[Any, tuple[type, ...], str], ...] = (
+KINDS: tuple[tuple[type[models.Field], tuple[type, ...], str], ...] = (
     (models.BooleanField, (bool,), "true or false"),
     (models.IntegerField, (int,), "a whole number"),
     (models.FloatField, (int, float), "a number"),
@@ -68,7 +70,7 @@ class Author:
     is_file: bool = False
 
 
-class Section(ABC):
+class Section(ABC, Generic[RowT]):
     """One kind of things, each with a name."""
 
     name: ClassVar[str]
@@ -77,18 +79,18 @@ class Section(ABC):
     fields: ClassVar[tuple[str, ...]]
 
     @abstractmethod
-    def find_row(self, name: str) -> Any:
+    def find_row(self, name: str) -> RowT:
         """Return the row of this name, a new one if there is none, which is not stored."""
 
     @abstractmethod
-    def list_rows(self) -> Iterable[Any]:
+    def list_rows(self) -> Iterable[RowT]:
         """Return the rows that are in use."""
 
-    def get_name(self, row: Any) -> str:
+    def get_name(self, row: RowT) -> str:
         """Return a row's name in the document."""
         return str(row)
 
-    def describe_row(self, row: Any) -> dict[str, Any]:
+    def describe_row(self, row: RowT) -> dict[str, object]:
         """Return a row's values as the document has them, without those that nobody has set."""
         values = {}
         for name in self.fields:
@@ -97,7 +99,7 @@ class Section(ABC):
                 values[name] = str(value) if isinstance(value, models.Model) else value
         return values
 
-    def set_values(self, row: Any, values: Mapping[str, Any], author: Author) -> bool:
+    def set_values(self, row: RowT, values: Mapping[str, object], author: Author) -> bool:
         """Set values of a row and store it; return whether that changed anything."""
         place = f"{self.name}.{self.get_name(row)}"
         is_new = row._state.adding
@@ -113,17 +115,18 @@ class Section(ABC):
             return True
         return False
 
-    def get_default(self, field_name: str) -> Any:
+    def get_default(self, field_name: str) -> object:
         """Return the value that a row has where nobody sets it."""
-        field: Any = self.model._meta.get_field(field_name)
+        field = self.model._meta.get_field(field_name)
+        assert isinstance(field, models.Field)
         return field.get_default()
 
     @abstractmethod
-    def deactivate(self, row: Any) -> None:
+    def deactivate(self, row: RowT) -> None:
         """Take a row out of use, which the file does not set any more."""
 
 
-class Providers(Section):
+class Providers(Section[Provider]):
     """Endpoints of models. A key is sent with the document over REST only, and never shown."""
 
     name = "providers"
@@ -142,10 +145,10 @@ class Providers(Section):
     def list_rows(self) -> Iterable[Provider]:
         return Provider.objects.filter(is_active=True).order_by("name")
 
-    def describe_row(self, row: Provider) -> dict[str, Any]:
+    def describe_row(self, row: Provider) -> dict[str, object]:
         return {"protocol": str(row.protocol), **super().describe_row(row)}
 
-    def set_values(self, row: Provider, values: Mapping[str, Any], author: Author) -> bool:
+    def set_values(self, row: Provider, values: Mapping[str, object], author: Author) -> bool:
         """Set values by the form of the operators' pages, which guards where a key goes."""
         place = f"{self.name}.{row.name}"
         before = None if row._state.adding else (self.describe_row(row), row.encrypted_api_key)
@@ -178,7 +181,7 @@ class Providers(Section):
         saved = form.save()
         return before != (self.describe_row(saved), saved.encrypted_api_key)
 
-    def get_default(self, field_name: str) -> Any:
+    def get_default(self, field_name: str) -> object:
         is_protocol = field_name == "protocol"
         return Provider.Protocol.OPENAI if is_protocol else super().get_default(field_name)
 
@@ -200,7 +203,7 @@ class OperatorsProviderForm(ProviderForm):
         pass
 
 
-class Models(Section):
+class Models(Section[AiModel]):
     """Language models, named `provider/model`; what is left out, the catalog may fill in."""
 
     name = "models"
@@ -227,7 +230,7 @@ class Models(Section):
     def list_rows(self) -> Iterable[AiModel]:
         return AiModel.objects.list_usable()
 
-    def set_values(self, row: AiModel, values: Mapping[str, Any], author: Author) -> bool:
+    def set_values(self, row: AiModel, values: Mapping[str, object], author: Author) -> bool:
         """Set values as an operator does: neither catalogs nor refusals know better."""
         row.catalog_values = {
             name: value for name, value in row.catalog_values.items() if name not in values
@@ -245,12 +248,13 @@ class Models(Section):
         AiModel.objects.filter(pk=row.pk).update(is_active=False, is_default=False)
 
 
-def read_value(row: Any, name: str, value: Any, *, place: str) -> Any:
+def read_value(row: models.Model, name: str, value: Any, *, place: str) -> Any:
     """Return a value as the column has it. Raises SetupRefused if it is of another kind."""
     try:
         field = row._meta.get_field(name)
     except FieldDoesNotExist:
         raise SetupRefused(f"{place}.{name}", "There is no such value.") from None
+    assert isinstance(field, models.Field)
     if value is None and field.null:
         return None
     _check_kind(field, value, place=f"{place}.{name}")

@@ -20,7 +20,7 @@ MAX_DECIMALS = 100
 
 Number = int | float
 
-_BINARY_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+_BINARY_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], object]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Div: operator.truediv,
@@ -110,7 +110,7 @@ def _check_bounds(value: Any) -> Number:
 
 
 _TOO_LARGE = "The number is too large to calculate."
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
+_FUNCTIONS: dict[str, Callable[..., object]] = {
     "sqrt": math.sqrt,
     "abs": abs,
     "round": _round_number,

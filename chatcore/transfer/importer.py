@@ -12,6 +12,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from chatcore.accounts.rights import select_models
+from chatcore.base.actors import Person
 from chatcore.base.databases.short_transactions import weigh_row
 from chatcore.base.truncation import clean_json
 from chatcore.context import revisions
@@ -265,7 +266,7 @@ def _load_call_ids(session: Session) -> set[str]:
     return {call["id"] for message_calls in calls for call in message_calls}
 
 
-def find_model(owner: Any, name: object) -> AiModel | None:
+def find_model(owner: Person, name: object) -> AiModel | None:
     """Return the model of this name, or the default model where the name is unknown."""
     models = select_models(owner.pk)
     model = models.find_by_name(name) if isinstance(name, str) else None
@@ -282,7 +283,7 @@ def _strip_links(item: object) -> object:
     }
 
 
-def _parse_settings(data: Mapping[str, object], model: AiModel | None) -> dict[str, Any]:
+def _parse_settings(data: Mapping[str, object], model: AiModel | None) -> dict[str, object]:
     """Return the session's own columns. Raises InvalidImport."""
     values = read_column_values(Session, data, SETTING_FIELDS, "session")
     tools = values.get("tools")
@@ -307,7 +308,7 @@ def _parse_times(data: Mapping[str, object]) -> dict[str, datetime]:
     return {name: min(time, now) for name, time in times.items()}
 
 
-def _check_params(params: object, model_name: object, model: AiModel | None) -> dict[str, Any]:
+def _check_params(params: object, model_name: object, model: AiModel | None) -> dict[str, object]:
     """Return the parameters without nulls. Raises InvalidImport.
 
     Where the default model takes the place of one that is not here, those of its protocol may stay

@@ -202,7 +202,7 @@ class _MessageReader:
         return InvalidImport(f"{self.path}.{name}", detail)
 
 
-FIELD_READERS: dict[str, Callable[[_MessageReader, str], Any]] = {
+FIELD_READERS: dict[str, Callable[[_MessageReader, str], object]] = {
     "role": _MessageReader.read_text,
     "content": _MessageReader.read_text,
     "tool_calls": _MessageReader.read_calls,

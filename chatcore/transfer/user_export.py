@@ -59,7 +59,7 @@ def _write_parts(user: AbstractBaseUser) -> Iterator[tuple[str, bytes]]:
     yield "", buffer.take()
 
 
-def _list_files(user: AbstractBaseUser) -> Iterator[tuple[str, Callable[[], Any]]]:
+def _list_files(user: AbstractBaseUser) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield the name of each file, and what loads its content; nothing where that is gone."""
     yield "profile.json", lambda: {name: getattr(user, name, None) for name in PROFILE_FIELDS}
     sessions = Session.objects.filter(owner=user.pk).order_by("created_at", "pk")

@@ -54,7 +54,7 @@ class ClientToolResult:
 
 def validate_tools(
     session: Session, definitions: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return the definitions in the form in which they are stored. Raises InvalidClientTools."""
     if definitions and session.model is None:
         raise InvalidClientTools("tools", "There is no language model that could call them.")
@@ -252,5 +252,5 @@ def _count_calls_left(turn: Turn) -> int | None:
 
 
 def _count_calls(turn: Turn) -> int:
-    answers: Any = turn.messages.filter(role=Message.Role.ASSISTANT)
+    answers = turn.messages.filter(role=Message.Role.ASSISTANT)
     return sum(len(calls) for calls in answers.values_list("tool_calls", flat=True))

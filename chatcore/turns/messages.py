@@ -45,7 +45,7 @@ def store_message(
     turn: Turn | None,
     *build_events: EventBuilder,
     used_at: datetime | None = None,
-    **fields: Any,
+    **fields: object,
 ) -> StoredMessage:
     """Do what `append_message` does, and return the number of the last event as well.
 

@@ -27,10 +27,10 @@ class Stretch:
 
     messages: list[Any] = field(default_factory=list)
     branches: list[list["Stretch"]] = field(default_factory=list)
-    forks: list[Any] = field(default_factory=list)
+    forks: list[object] = field(default_factory=list)
 
     @property
-    def first(self) -> Any:
+    def first(self) -> object:
         """The message that begins it."""
         return self.messages[0]
 

@@ -6,7 +6,6 @@ And what a user does with a chat there: rename, pin and archive it.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
@@ -24,6 +23,7 @@ from django.views import View
 from django.views.decorators.http import require_POST
 from django_htmx.http import trigger_client_event
 
+from chatcore.base.actors import Person
 from chatcore.base.keeping import Kept
 from chatcore.models import Project, Session
 from chatcore.sessions.changes import record_session_change
@@ -59,7 +59,7 @@ class ChatList:
     has_more_projects: bool = False
 
 
-def load_sidebar(user: Any) -> ChatList:
+def load_sidebar(user: Person) -> ChatList:
     """Load what the sidebar of a page shows: the first page of the list, and the projects."""
     projects = list(
         Project.objects.owned_by(user).defer("instructions", "rules")[: MAX_PROJECTS + 1]
@@ -72,7 +72,7 @@ def load_sidebar(user: Any) -> ChatList:
 
 
 def load_chat_list(
-    user: Any, *, query: str = "", after: str = "", archived: bool = False
+    user: Person, *, query: str = "", after: str = "", archived: bool = False
 ) -> ChatList:
     """Load the page of the user's chats that begins after the cursor `after`.
 

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
@@ -78,7 +77,7 @@ def show_chat_settings(request: HttpRequest, pk: UUID | None = None) -> HttpResp
     return render(request, "chatcore/_chat_settings.html", context)
 
 
-def _build_form_context(request: HttpRequest, session: Session) -> dict[str, Any]:
+def _build_form_context(request: HttpRequest, session: Session) -> dict[str, object]:
     threshold = session.compact_threshold
     return {
         "tool_groups": list_tool_groups(request.user, session),

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
@@ -10,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from chatcore.base.actors import Person
 from chatcore.base.truncation import clean_text
 from chatcore.models import Session
 from chatcore.search import query as search_query
@@ -59,7 +59,7 @@ def _find_chat(request: HttpRequest) -> Session | None:
     return get_own_chat(request, chat_id)
 
 
-def _find_chats_by_title(user: Any, search_text: str) -> list[Session]:
+def _find_chats_by_title(user: Person, search_text: str) -> list[Session]:
     if search_text:
         chats = Session.objects.list_for(user).filter(title__icontains=search_text)
     else:
@@ -67,7 +67,7 @@ def _find_chats_by_title(user: Any, search_text: str) -> list[Session]:
     return list(chats[:MAX_TITLES])
 
 
-def _find_messages(scope: Any, search_text: str) -> list[MessageHit]:
+def _find_messages(scope: UUID | Person, search_text: str) -> list[MessageHit]:
     hits = search_query.search_messages(scope, search_text, MAX_HITS)
     chats = Session.objects.in_bulk({hit.session_id for hit in hits})
     return [

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import ItemsView
-from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -22,7 +21,7 @@ class SecretsFilter(SafeExceptionReporterFilter):
 
     hidden_settings = SENSITIVE_NAMES
 
-    def cleanse_setting(self, key: Any, value: Any) -> object:
+    def cleanse_setting(self, key: int | str, value: object) -> object:
         """Return the value, or stars in place of what nobody may see of it."""
         if key in ADDRESSES_OF_PAGES:
             return value
@@ -32,7 +31,7 @@ class SecretsFilter(SafeExceptionReporterFilter):
 
     def get_traceback_frame_variables(
         self, request: HttpRequest | None, tb_frame: object
-    ) -> ItemsView[str, Any]:
+    ) -> ItemsView[str, object]:
         """Return the variables of a frame; in debug mode Django would show all of them."""
         variables = super().get_traceback_frame_variables(request, tb_frame)
         return {name: self.cleanse_variable(name, value) for name, value in variables}.items()

@@ -1,7 +1,5 @@
 """MCP servers in the REST API."""
 
-from typing import Any
-
 from django.db import IntegrityError, transaction
 from rest_framework import serializers
 
@@ -90,7 +88,7 @@ class McpServerSerializer(StrictSerializer, serializers.ModelSerializer[McpServe
         except ValueError as error:
             raise serializers.ValidationError(str(error)) from None
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, object]:
+    def validate(self, attrs: dict[str, object]) -> dict[str, object]:
         """Refuse a name twice, and a server that changes its owner."""
         if self.instance is not None and "is_shared" in attrs:
             raise serializers.ValidationError({"is_shared": "Only set when the server is added."})
@@ -106,7 +104,7 @@ class McpServerSerializer(StrictSerializer, serializers.ModelSerializer[McpServe
                 raise serializers.ValidationError({"name": NAME_TAKEN})
         return attrs
 
-    def save(self, **values: Any) -> McpServer:
+    def save(self, **values: object) -> McpServer:
         """Store the server. Refuses a name that another request has taken meanwhile."""
         try:
             with transaction.atomic():
@@ -115,7 +113,7 @@ class McpServerSerializer(StrictSerializer, serializers.ModelSerializer[McpServe
             raise serializers.ValidationError({"name": NAME_TAKEN}) from None
         return server
 
-    def update(self, server: McpServer, values: dict[str, Any]) -> McpServer:
+    def update(self, server: McpServer, values: dict[str, object]) -> McpServer:
         """Change the server; a new address does not get the headers of the old one."""
         if values.get("url", server.url) != server.url:
             values.setdefault("headers", {})

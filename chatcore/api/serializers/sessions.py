@@ -10,6 +10,7 @@ from rest_framework import serializers
 from chatcore.accounts.rights import Kind, accepts_policy, list_allowed, select_models
 from chatcore.api.params import ParamsField
 from chatcore.api.serializers.projects import ProjectField
+from chatcore.base.actors import Person
 from chatcore.base.rest import limits
 from chatcore.base.rest.fields import (
     RatioField,
@@ -148,7 +149,7 @@ class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
             raise serializers.ValidationError("There is no compaction policy of this name.")
         return name
 
-    def _get_owner(self) -> Any:
+    def _get_owner(self) -> Person:
         """Return whose rights hold: the owner's, also where an operator edits the session."""
         request = self.context.get("request")
         if request:

@@ -30,7 +30,7 @@ class RedisRelay:
     check_seconds = 2.0
 
     def __init__(self) -> None:
-        self._client: Any = None
+        self._client: object = None
         self._position = "0-0"
         self._paused_until = 0.0
 

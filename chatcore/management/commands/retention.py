@@ -1,10 +1,10 @@
 """`chatcore retention`: say what retention takes, let a large round go on, and bring chats back."""
 
 from argparse import ArgumentParser
-from typing import Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db.models import QuerySet
 
 from chatcore.base.databases.clock import read_clock
 from chatcore.models import Session
@@ -44,7 +44,7 @@ class Command(BaseCommand):
             self.stdout.write(problem)
 
 
-def _find_ids(words: list[str], hidden_sessions: Any) -> list[UUID]:
+def _find_ids(words: list[str], hidden_sessions: QuerySet[Session]) -> list[UUID]:
     if words == ["all"]:
         return list(hidden_sessions.values_list("pk", flat=True))
     try:

@@ -2,12 +2,11 @@
 
 import sys
 from argparse import ArgumentParser
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 
 from chatcore.models import Project, Session
 from chatcore.projects.verification import check_project
@@ -25,19 +24,19 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("sessions", nargs="*", type=UUID, metavar="SESSION")
 
-    def handle(self, *args: object, **options: Any) -> None:
+    def handle(self, *args: object, sessions: Sequence[UUID], **options: object) -> None:
         """Print a line for each violation, then the counts."""
-        session_ids = set(options["sessions"])
-        sessions = Session.objects.all()
+        session_ids = set(sessions)
+        rows = Session.objects.all()
         if session_ids:
-            sessions = sessions.filter(pk__in=session_ids)
-            missing_ids = session_ids.difference(sessions.values_list("pk", flat=True))
+            rows = rows.filter(pk__in=session_ids)
+            missing_ids = session_ids.difference(rows.values_list("pk", flat=True))
             if missing_ids:
                 names = ", ".join(str(session_id) for session_id in missing_ids)
                 raise CommandError(f"There is no session {names}.")
         session_count = 0
         violation_count = 0
-        for session_id in _list_page_by_page(sessions):
+        for session_id in _list_page_by_page(rows):
             session_count += 1
             for sentence in check_session(session_id):
                 violation_count += 1
@@ -52,7 +51,7 @@ class Command(BaseCommand):
             sys.exit(1)
 
 
-def _list_page_by_page(rows: QuerySet[Any]) -> Iterator[UUID]:
+def _list_page_by_page(rows: QuerySet[Model]) -> Iterator[UUID]:
     """Yield the keys of rows; no query and no transaction is open between two of them."""
     ordered_rows = rows.order_by("pk")
     page = list(ordered_rows.values_list("pk", flat=True)[:PAGE_SIZE])

@@ -52,7 +52,7 @@ def list_tools(server: McpServer) -> "list[types.Tool]":
     return _run(server, collect)
 
 
-def call_tool(server: McpServer, name: str, arguments: dict[str, Any]) -> str:
+def call_tool(server: McpServer, name: str, arguments: dict[str, object]) -> str:
     """Call a tool and return its result as text. Raises ToolError, also where the tool failed."""
 
     async def call(client: "Client") -> str:

@@ -5,8 +5,7 @@ its person has chosen and allowed.
 """
 
 import json
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
@@ -50,7 +49,7 @@ def ask_server(server: McpServer) -> bool:
     return True
 
 
-def _describe_tool(tool: "types.Tool", tool_rules: Mapping[str, Any]) -> dict[str, Any] | None:
+def _describe_tool(tool: "types.Tool", tool_rules: rules.Rules) -> dict[str, object] | None:
     """Return a tool in the form in which it is stored; None if it is not to be offered.
 
     That is one that is too large, or that the rules of a request leave out.

@@ -4,22 +4,30 @@ The rules are those of OpenAI's `mcp` tool: a filter names tools, or says whethe
 that only reads, by the server's own word.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-Filter = Mapping[str, Any]  # `tool_names` and `read_only`; each may be missing
+from typing import TypedDict
 
 
-def allows(rules: Mapping[str, Any], name: str, *, is_read_only: bool) -> bool:
+class Filter(TypedDict, total=False):
+    tool_names: list[str] | None
+    read_only: bool | None
+
+
+class Rules(TypedDict, total=False):
+    allowed: Filter | None
+    always: Filter | None
+    never: Filter | None
+    description: str
+
+
+def allows(rules: Rules, name: str, *, is_read_only: bool) -> bool:
     """Return True if the tool may be offered."""
     tool_filter = rules.get("allowed")
     return tool_filter is None or _matches(tool_filter, name, is_read_only=is_read_only)
 
 
-def find_approval(rules: Mapping[str, Any], name: str, *, is_read_only: bool) -> str | None:
+def find_approval(rules: Rules, name: str, *, is_read_only: bool) -> str | None:
     """Return `always` or `never` for a tool of which the rules say so, else None."""
-    for approval in ("always", "never"):
-        tool_filter = rules.get(approval)
+    for approval, tool_filter in (("always", rules.get("always")), ("never", rules.get("never"))):
         if tool_filter is not None and _matches(tool_filter, name, is_read_only=is_read_only):
             return approval
     return None

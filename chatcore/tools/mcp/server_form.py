@@ -1,7 +1,5 @@
 """The form of an MCP server, with headers that are written and never shown. Pages add its look."""
 
-from typing import Any
-
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
@@ -51,7 +49,7 @@ class ServerForm(forms.ModelForm):
             raise forms.ValidationError(error, params={"count": MAX_HEADERS})
         return headers
 
-    def save(self, commit: bool = True) -> Any:
+    def save(self, commit: bool = True) -> object:
         """Encrypt typed headers, or clear those that were stored for another address."""
         if self.cleaned_data["new_headers"]:
             self.instance.headers = self.cleaned_data["new_headers"]

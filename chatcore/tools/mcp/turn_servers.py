@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -23,7 +22,7 @@ class RequestServer:
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     require_approval: str = McpServer.Approval.ALWAYS
-    rules: Mapping[str, Any] = field(default_factory=dict)
+    rules: Mapping[str, object] = field(default_factory=dict)
 
     def write_to(self, row: McpServer) -> None:
         """Give a row these values. It is asked for its tools again, as its rules may differ."""

@@ -1,6 +1,5 @@
 """The project of a chat: find it, move the chat there, and say on its page what it is told."""
 
-from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
@@ -12,6 +11,7 @@ from django.views.decorators.http import require_http_methods
 from django_htmx.http import trigger_client_event
 
 from chatcore.api.serializers.projects import parse_project_id
+from chatcore.base.actors import Person
 from chatcore.models import Project, Session
 from chatcore.projects.system_text import list_left_out
 from chatcore.sessions.changes import record_session_change
@@ -19,7 +19,7 @@ from chatcore.web.own_chat import get_own_chat
 from models_registry.models import AiModel
 
 
-def list_projects(user: Any) -> QuerySet[Project]:
+def list_projects(user: Person) -> QuerySet[Project]:
     """Return the user's projects by name."""
     return Project.objects.owned_by(user)
 

@@ -1,11 +1,10 @@
 """The pages of projects: their list, and one with its words, rules, files and chats, and forms."""
 
-from typing import Any
 from uuid import UUID
 
 from django import forms
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -51,7 +50,7 @@ class ProjectForm(NameForm):
         return text
 
 
-def read_rules(data: Any) -> tuple[list[str], str]:
+def read_rules(data: QueryDict) -> tuple[list[str], str]:
     """Return the rules that the page sent, after its act, and what is wrong with them.
 
     The act is empty, or `up`, `down` or `remove` with the place of a rule, as in `up 2`. Empty
@@ -196,7 +195,7 @@ def get_own_project(request: HttpRequest, pk: UUID) -> Project:
 
 
 def _render_projects(
-    request: HttpRequest, values: dict[str, Any] | None = None, *, status: int = 200
+    request: HttpRequest, values: dict[str, object] | None = None, *, status: int = 200
 ) -> HttpResponse:
     context = {"projects": list_projects(request.user), "chats": load_sidebar(request.user)}
     page = "chatcore/projects/projects.html"

@@ -7,7 +7,6 @@ import unicodedata
 from collections.abc import AsyncGenerator, Collection
 from dataclasses import dataclass, replace
 from textwrap import shorten
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -101,7 +100,7 @@ class TitleJob:
     """One title to write: where it goes, in whose place, and what is sent for it."""
 
     session_id: UUID
-    owner_id: Any
+    owner_id: object
     old_title: str
     source_seqs: tuple[int, ...]  # of the messages that the title is made of
     model: AiModel
