@@ -26,7 +26,7 @@ from chatcore.base.rest.auth import ALL
 from chatcore.extension import build_page_parts
 from chatcore.web import mcp_servers, providers, sign_in
 from chatcore.web.chat_list import load_sidebar
-from chatcore.web.forms import DefaultModelForm, LanguageForm, TokenForm
+from chatcore.web.forms import DefaultModelForm, LanguageForm, ServerAddressForm, TokenForm
 from chatcore.web.own_chat import use_local_time
 
 LANGUAGE_COOKIE_SECONDS = 365 * 24 * 3600
@@ -110,6 +110,7 @@ def show_settings(request: HttpRequest) -> HttpResponse:
     if request.user.has_perm(providers.PERMISSION):
         context["providers"] = providers.sort_providers()
         context["may_add_providers"] = request.user.has_perms(providers.ADD_PERMISSIONS)
+        context["address_form"] = ServerAddressForm()
     return render(request, "chatcore/settings.html", context)
 
 

@@ -110,6 +110,9 @@ def test_a_server_of_another_protocol_is_connected_by_its_own_address(
     provider = Provider.objects.get(base_url=f"http://{host}")
     assert provider.protocol == "anthropic"
     assert 'value="claude-of-mine"' in text
+    page = operator.get("/settings/").content.decode()
+    assert '<option value="openai" selected>' in page
+    assert '<option value="anthropic">' in page
     connect(operator, host, protocol="gopher")  # is refused
     assert Provider.objects.filter(base_url=f"http://{host}").count() == 1
 
