@@ -130,6 +130,16 @@ class TokenCounter:
             text + calls, is_code=is_code, framing_chars=knobs.per_message_chars
         )
 
+    def count_overhead(self, transcript: Transcript) -> int:
+        """Return the tokens of everything but the messages and the summary."""
+        knobs = self.estimate
+        tokens = transcript.overhead_tokens + knobs.per_conversation
+        if transcript.system and knobs.count_system:
+            tokens += self.count_text(transcript.system)
+        if transcript.tools and knobs.count_tools:
+            tokens += self.count_characters(len(transcript.tools), ignore_factor=True)
+        return tokens
+
     def _round_quotient(self, dividend: float, divisor: int, *, ignore_factor: bool = False) -> int:
         # Rounded before and after the factor, as in NeuroLink, Token Estimation:
         # ceil(ceil(length / 4) * multiplier * margin).
@@ -145,7 +155,11 @@ class TokenCounter:
 
 
 def build_counter(policy: Policy, family: str = "") -> TokenCounter:
-    """Return the policy's counter for models of a family."""
+    """Return the policy's counter for models of a family.
+
+    Under `oneclaw` a token is four characters, rounded down, and a text that is not empty has one
+    at least. (FEAT-011, Token Counting Rules)
+    """
     knobs = policy.estimate
     family_multiplier = knobs.family_multiplier.get(family, 1)
     return TokenCounter(knobs, _compute_factor(family_multiplier, knobs.safety_multiplier))
@@ -234,34 +248,9 @@ class Measurement:
     """How many real tokens one estimated token stands for, at least 1."""
 
 
-def estimate_characters(characters: int, policy: Policy, family: str = "") -> int:
-    """Return the tokens of a text of which only the number of characters is known.
-
-    Under `oneclaw` a token is four characters, rounded down, and a text that is not empty has one
-    at least. (FEAT-011, Token Counting Rules)
-    """
-    return build_counter(policy, family).count_characters(characters)
-
-
-def estimate_text(text: str, policy: Policy, family: str = "", *, is_code: bool = False) -> int:
-    """Return the tokens of a text. Unless all of it is code, only what stands in fences is."""
-    return build_counter(policy, family).count_text(text, is_code=is_code)
-
-
-def estimate_summary(summary: str | None, policy: Policy, family: str = "") -> int:
+def estimate_summary(summary: str | None, policy: Policy) -> int:
     """Return the tokens of a summary, 0 without one."""
-    return estimate_text(summary, policy, family) if summary else 0
-
-
-def estimate_overhead(transcript: Transcript, policy: Policy) -> int:
-    """Return the tokens of everything but the messages and the summary, as the policy counts."""
-    token_counter = build_counter(policy, transcript.family)
-    tokens = transcript.overhead_tokens + policy.estimate.per_conversation
-    if transcript.system and policy.estimate.count_system:
-        tokens += token_counter.count_text(transcript.system)
-    if transcript.tools and policy.estimate.count_tools:
-        tokens += token_counter.count_characters(len(transcript.tools), ignore_factor=True)
-    return tokens
+    return build_counter(policy).count_text(summary) if summary else 0
 
 
 def count_entry_tokens(transcript: Transcript, policy: Policy) -> Transcript:
@@ -288,8 +277,8 @@ def estimate_transcript(
         entry.tokens or token_counter.count_entry(entry)
         for entry in (transcript.entries if entries is None else entries)
     )
-    summary_tokens = estimate_summary(transcript.summary, policy, transcript.family)
-    return estimate_overhead(transcript, policy) + summary_tokens + message_tokens
+    summary_tokens = token_counter.count_text(transcript.summary) if transcript.summary else 0
+    return token_counter.count_overhead(transcript) + summary_tokens + message_tokens
 
 
 def measure(

@@ -17,7 +17,7 @@ from compaction.core.boundary import (
     limit_start,
 )
 from compaction.core.budget import Budget, take_share
-from compaction.core.estimate import estimate_overhead
+from compaction.core.estimate import build_counter
 from compaction.core.knobs import ProtectKnobs
 from compaction.core.policy import Policy
 from compaction.core.tool_pairs import find_piece, find_safe_cuts
@@ -150,7 +150,8 @@ class _BoundedContext:
         self._has_summary = transcript.summary is not None
         self.limits = limits
         self.cuts = find_safe_cuts(self.entries)
-        self.overhead_tokens = self._to_real_tokens(estimate_overhead(transcript, limits.policy))
+        token_counter = build_counter(limits.policy, transcript.family)
+        self.overhead_tokens = self._to_real_tokens(token_counter.count_overhead(transcript))
         self._turn = self._find_open_turn()
         self._question = self._find_piece(len(self.entries) - len(self._turn)) if self._turn else ()
         # What stays in any case: the model goes on with a question that it must be able to read.

@@ -77,13 +77,8 @@ def choose_policy(*names: str) -> tuple[str, Policy]:
     return DEFAULT_POLICY, _get_preset(DEFAULT_POLICY)
 
 
-def apply_threshold(policy: Policy, threshold: float | None) -> Policy:
-    """Return the policy with this threshold, a share of the input budget.
-
-    The policy is unchanged if the threshold is None, or if the policy cannot use it.
-    """
-    if threshold is None:
-        return policy
+def apply_threshold(policy: Policy, threshold: float) -> Policy:
+    """Return the policy with this threshold, a share of the input budget, if it can use it."""
     try:
         return Policy.parse({"trigger": {"threshold": threshold}}, policy)
     except PolicyError as error:
@@ -96,20 +91,14 @@ def is_compaction_automatic() -> bool:
     return bool(settings.COMPACTION.get("AUTOMATIC", True))
 
 
-def get_project_threshold() -> float | None:
-    """Return the share that the settings put in place of every policy's threshold, if they do."""
-    threshold = settings.COMPACTION.get("THRESHOLD")
-    return threshold if isinstance(threshold, float) else None
+def get_project_threshold() -> float | int | None:
+    """Return what the settings put in place of every policy's threshold: a share, or tokens."""
+    threshold: float | int | None = settings.COMPACTION.get("THRESHOLD")
+    return threshold
 
 
-def apply_token_threshold(policy: Policy, budget: Budget) -> Policy:
-    """Return the policy that acts at the number of tokens in the settings.
-
-    The policy is unchanged if the settings name none, or one that is larger than the budget.
-    """
-    token_threshold = settings.COMPACTION.get("THRESHOLD")
-    if not isinstance(token_threshold, int):
-        return policy
+def apply_token_threshold(policy: Policy, token_threshold: int, budget: Budget) -> Policy:
+    """Return the policy that acts at this number of tokens, if it is not above the budget."""
     if token_threshold >= min(budget.input, budget.request_limit):
         return policy
     # The threshold is stored as a share and rounded down to tokens. Half a token in the direction

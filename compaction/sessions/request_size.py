@@ -11,7 +11,6 @@ from compaction.core.estimate import (
     Measurement,
     build_counter,
     calibrate_estimate,
-    estimate_characters,
     estimate_transcript,
     measure,
 )
@@ -150,7 +149,8 @@ def estimate_text_tokens(context: SessionContext, characters: int) -> int:
     """Return the estimated tokens of a text of this length; 0 for an empty one."""
     if not characters:
         return 0
-    return estimate_characters(characters, context.policy, context.facts.model.family)
+    token_counter = build_counter(context.policy, context.facts.model.family)
+    return token_counter.count_characters(characters)
 
 
 def recount_tokens(context: SessionContext, stored_tokens: int, message_count: int = 0) -> int:

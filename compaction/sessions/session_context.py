@@ -79,7 +79,10 @@ def load_session_context(
     if provider or model:
         facts = describe_model(facts, provider=provider, model=model)
     is_automatic = facts.is_automatic and policies.is_compaction_automatic()
-    policy_name, active_policy = policy or _choose_session_policy(facts)
+    policy_name, active_policy = policy or policies.choose_policy(facts.policy, facts.model.policy)
+    threshold = None if policy else _choose_threshold(facts)
+    if isinstance(threshold, float):
+        active_policy = policies.apply_threshold(active_policy, threshold)
     records = load_records(session_id, facts.model.name)
     context = SessionContext(
         facts=replace(facts, is_automatic=is_automatic),
@@ -91,10 +94,9 @@ def load_session_context(
         is_summary_running=records.is_summary_running,
     )
     context = replace(context, budget=plan_budget(context))
-    if policy is None and context.budget is not None and facts.compact_threshold is None:
-        # The settings may name a number of tokens as the threshold. Only the budget tells which
-        # share that is, so the budget is planned twice.
-        active_policy = policies.apply_token_threshold(active_policy, context.budget)
+    if isinstance(threshold, int) and context.budget is not None:
+        # Only the budget tells which share so many tokens are, so it is planned twice.
+        active_policy = policies.apply_token_threshold(active_policy, threshold, context.budget)
         context = replace(context, policy=active_policy)
         context = replace(context, budget=plan_budget(context))
     return context
@@ -124,13 +126,11 @@ def plan_budget(context: SessionContext) -> Budget | None:
     )
 
 
-def _choose_session_policy(facts: SessionFacts) -> tuple[str, Policy]:
-    """Return the name and the policy of a session, with its own threshold or the project's."""
-    policy_name, policy = policies.choose_policy(facts.policy, facts.model.policy)
-    threshold = facts.compact_threshold
-    if threshold is None:
-        threshold = policies.get_project_threshold()
-    return policy_name, policies.apply_threshold(policy, threshold)
+def _choose_threshold(facts: SessionFacts) -> float | int | None:
+    """Return the session's own threshold or the project's: a share, or a number of tokens."""
+    if facts.compact_threshold is not None:
+        return facts.compact_threshold
+    return policies.get_project_threshold()
 
 
 def _find_window(context: SessionContext) -> int | None:

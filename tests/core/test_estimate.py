@@ -5,10 +5,8 @@ import pytest
 from compaction.core.estimate import (
     LastUsage,
     Measurement,
+    build_counter,
     count_entry_tokens,
-    estimate_characters,
-    estimate_overhead,
-    estimate_text,
     measure,
 )
 from compaction.core.policy import Policy
@@ -26,7 +24,7 @@ def entry(seq: int, characters: int) -> TranscriptEntry:
 def test_four_characters_are_a_token_rounded_down_at_least_one(
     characters: int, tokens: int
 ) -> None:
-    assert estimate_characters(characters, ONECLAW) == tokens
+    assert build_counter(ONECLAW).count_characters(characters) == tokens
 
 
 def test_an_empty_message_counts_what_its_policy_adds_and_nothing_else() -> None:
@@ -37,12 +35,8 @@ def test_an_empty_message_counts_what_its_policy_adds_and_nothing_else() -> None
 
 
 def test_a_policy_may_count_other_characters_per_token() -> None:
-    assert (
-        estimate_characters(30, Policy.parse({"estimate": {"chars_per_token": 1.5}}, ONECLAW)) == 20
-    )
-    assert (
-        estimate_characters(30, Policy.parse({"estimate": {"chars_per_token": 3}}, ONECLAW)) == 10
-    )
+    assert build_counter(under(chars_per_token=1.5)).count_characters(30) == 20
+    assert build_counter(under(chars_per_token=3)).count_characters(30) == 10
 
 
 def test_it_counts_only_what_would_be_sent() -> None:
@@ -121,20 +115,21 @@ def under(**knobs: object) -> Policy:
 )
 def test_a_text_is_rounded_as_the_policy_says(rounding: str, tokens: list[int]) -> None:
     assert [
-        estimate_characters(characters, under(rounding=rounding)) for characters in (0, 1, 7, 8)
+        build_counter(under(rounding=rounding)).count_characters(characters)
+        for characters in (0, 1, 7, 8)
     ] == tokens
 
 
 def test_a_ratio_that_is_no_binary_fraction_rounds_exactly() -> None:
-    assert estimate_characters(33, under(chars_per_token=3.3, rounding="ceil")) == 10
-    assert estimate_characters(34, under(chars_per_token=3.3, rounding="ceil")) == 11
+    assert build_counter(under(chars_per_token=3.3, rounding="ceil")).count_characters(33) == 10
+    assert build_counter(under(chars_per_token=3.3, rounding="ceil")).count_characters(34) == 11
 
 
 def test_family_and_safety_multiply_what_a_text_counts() -> None:
     policy = under(rounding="ceil", family_multiplier={"anthropic": 1.23}, safety_multiplier=1.15)
-    assert estimate_characters(400, policy) == 115
-    assert estimate_characters(400, policy, "anthropic") == 142  # 141.45
-    assert estimate_characters(400, policy, "mistral") == 115
+    assert build_counter(policy).count_characters(400) == 115
+    assert build_counter(policy, "anthropic").count_characters(400) == 142  # 141.45
+    assert build_counter(policy, "mistral").count_characters(400) == 115
 
 
 def test_a_message_costs_its_framing_and_its_images() -> None:
@@ -158,12 +153,12 @@ def test_a_message_costs_its_framing_and_its_images() -> None:
 def test_code_in_fences_counts_by_its_own_ratio() -> None:
     fenced_text = "```" + "c" * 294 + "```"
     policy = under(code_chars_per_token=3)
-    assert estimate_text("x" * 400, policy) == 100
-    assert estimate_text(fenced_text, policy) == 100
-    assert estimate_text("x" * 400 + fenced_text + "x" * 400, policy) == 300
-    assert estimate_text("x" * 100 + "```" + "c" * 297, policy) == 25 + 100
-    assert estimate_text("x" * 300, policy, is_code=True) == 100
-    assert estimate_text(fenced_text, ONECLAW) == 75
+    assert build_counter(policy).count_text("x" * 400) == 100
+    assert build_counter(policy).count_text(fenced_text) == 100
+    assert build_counter(policy).count_text("x" * 400 + fenced_text + "x" * 400) == 300
+    assert build_counter(policy).count_text("x" * 100 + "```" + "c" * 297) == 25 + 100
+    assert build_counter(policy).count_text("x" * 300, is_code=True) == 100
+    assert build_counter(ONECLAW).count_text(fenced_text) == 75
 
 
 @pytest.mark.parametrize(
@@ -182,10 +177,10 @@ def test_json_that_a_tool_gave_counts_as_code(role: str, content: str, tokens: i
 
 def test_the_system_prompt_and_the_tools_count_where_the_policy_says() -> None:
     transcript = Transcript(system="s" * 400, tools="t" * 800, overhead_tokens=7)
-    assert estimate_overhead(transcript, ONECLAW) == 307
-    assert estimate_overhead(transcript, under(count_system=False)) == 207
-    assert estimate_overhead(transcript, under(count_tools=False)) == 107
-    assert estimate_overhead(transcript, under(safety_multiplier=2)) == 7 + 200 + 200
+    assert build_counter(ONECLAW).count_overhead(transcript) == 307
+    assert build_counter(under(count_system=False)).count_overhead(transcript) == 207
+    assert build_counter(under(count_tools=False)).count_overhead(transcript) == 107
+    assert build_counter(under(safety_multiplier=2)).count_overhead(transcript) == 7 + 200 + 200
 
 
 def test_the_calibration_is_the_policy_s() -> None:

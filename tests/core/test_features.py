@@ -2,7 +2,7 @@
 
 import pytest
 
-from compaction.core.estimate import Measurement, estimate_by_features, estimate_text, measure
+from compaction.core.estimate import Measurement, build_counter, estimate_by_features, measure
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
@@ -136,7 +136,8 @@ def test_a_text_without_words_still_costs_something(odd: str) -> None:
 
 def test_nothing_costs_nothing() -> None:
     assert estimate_by_features("") == 0
-    assert estimate_text("", Policy.parse({"estimate": {"rounding": "floor"}}, BY_FEATURES)) == 0
+    policy = Policy.parse({"estimate": {"rounding": "floor"}}, BY_FEATURES)
+    assert build_counter(policy).count_text("") == 0
 
 
 def test_it_grows_with_the_text() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from compaction.core.budget import Budget, plan
-from compaction.core.estimate import estimate_characters, measure
+from compaction.core.estimate import build_counter, measure
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
@@ -50,7 +50,7 @@ def test_pruning_to_93000_was_sufficient() -> None:
 
 @pytest.mark.parametrize(("characters", "tokens"), [(0, 0), (3, 0), (4, 1), (7, 1), (4_000, 1_000)])
 def test_a_token_is_four_characters_rounded_down(characters: int, tokens: int) -> None:
-    assert estimate_characters(characters, BASEAGENT) == tokens
+    assert build_counter(BASEAGENT).count_characters(characters) == tokens
 
 
 def test_a_message_is_its_content_its_images_its_calls_and_four_tokens() -> None:
