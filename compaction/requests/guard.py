@@ -48,17 +48,15 @@ def fit_request(session: Session, request: Request) -> FittedRequest:
     fallback is an error.
     """
     context = session_context.load_session_context(session.pk)
-    if context is None:
-        return _build_complete_answer(session, request)
-    if context.automatic_mode == "off":
-        fitted_request = built_requests.fit_attachments(context, request)
-        return _build_complete_answer(session, add_runtime_hint(context, fitted_request))
+    if context is None or context.automatic_mode == "off":
+        return _build_complete_answer(session, request, context)
     measured_request = measure_request(context, request)
     # The run that was waited for may have changed the context, so the request is built again.
     if wait_for_open_run(measured_request):
         measured_request = remeasure_request(session, measured_request)
     if measured_request.is_over_window and doubt_learned_window(measured_request.context):
-        return _build_complete_answer(session, add_runtime_hint(context, request))
+        request = add_runtime_hint(context, request)
+        return FittedRequest(request=request, context_version=session.context_version)
     refuse_oversized_message(measured_request)
     trigger = choose_trigger(measured_request)
     if trigger and may_run_automatically(measured_request.context):
@@ -91,11 +89,8 @@ def preview_request(session: Session, request: Request) -> FittedRequest:
     Nothing is stored, no model is called, and a request that is too large raises nothing.
     """
     context = session_context.load_session_context(session.pk)
-    if context is None:
-        return _build_complete_answer(session, request)
-    if context.automatic_mode == "off":
-        fitted_request = built_requests.fit_attachments(context, request)
-        return _build_complete_answer(session, add_runtime_hint(context, fitted_request))
+    if context is None or context.automatic_mode == "off":
+        return _build_complete_answer(session, request, context)
     measured_request = measure_request(context, request)
     request_with_hint = add_runtime_hint(context, measured_request.request)
     return preview_fallback(
@@ -274,7 +269,13 @@ def _compact_after_refusal(refused_request: MeasuredRequest, refusal: ContextOve
     return run.status == CompactionRun.Status.APPLIED
 
 
-def _build_complete_answer(session: Session, request: Request) -> FittedRequest:
+def _build_complete_answer(
+    session: Session, request: Request, context: SessionContext | None
+) -> FittedRequest:
+    """Return the request of a session that nothing is left out of but the ends of files."""
+    if context is not None:
+        fitted_request = built_requests.fit_attachments(context, request)
+        request = add_runtime_hint(context, fitted_request)
     return FittedRequest(request=request, context_version=session.context_version)
 
 

@@ -6,26 +6,31 @@ Everything here that writes is called in a transaction that holds the session's 
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import transaction
 
+from chatcore.models import Session
 from chatcore.sessions import changes
 from compaction.core.budget import Budget
 from compaction.core.knobs import MemoryKnobs
 from compaction.core.stages.base import SummaryFailed
 from compaction.core.state import SECTIONS, StructuredState, fit_state, undo_change
 from compaction.models import CompactionRun, WorkingState
-from compaction.sessions import session_context
 from compaction.sessions.memory_app import get_memory
-from compaction.sessions.session_context import SessionContext, load_session_context
+from compaction.sessions.session_context import (
+    NoSuchSession,
+    SessionContext,
+    load_session_context,
+)
 from compaction.sessions.transcripts import set_background
 from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
 
 UNKNOWN_WINDOW_CHARS = 8_000  # of the state, where the window is not known
 
 StateRecord = dict[str, Any]
+ResultT = TypeVar("ResultT")
 
 logger = logging.getLogger(__name__)
 
@@ -148,8 +153,6 @@ def _remove_runs(
 def _publish_state(
     session_id: UUID, structured_state: StructuredState, previous_state: StructuredState
 ) -> None:
-    if session_context.load_session_context(session_id) is None:
-        return
     if structured_state != previous_state:
         store_structured_state(session_id, structured_state)
     # A session without a state may have reference text that came with an import; that stays.
@@ -178,16 +181,30 @@ def change_structured_state(
 
     Raises NoSuchSession and what `edit` raises; then nothing has changed.
     """
-    if session_context.load_session_context(session_id) is None:
-        raise session_context.NoSuchSession(str(session_id))
+
+    def store_state() -> StructuredState:
+        structured_state = edit(load_structured_state(session_id))
+        store_structured_state(session_id, structured_state)
+        return structured_state
+
+    return change_and_publish(session_id, store_state)
+
+
+def change_and_publish(session_id: UUID, change: Callable[[], ResultT]) -> ResultT:
+    """Make a change of the state, or of what is remembered, and show it from the next request on.
+
+    Raises NoSuchSession and what `change` raises; then nothing has changed.
+    """
     with transaction.atomic():
         # The announcement comes first because it locks the session's row, so that of two changes
         # at the same time the second reads what the first has stored.
-        changes.record_session_change(session_id, fields=["state"], is_user_act=False)
-        structured_state = edit(load_structured_state(session_id))
-        store_structured_state(session_id, structured_state)
-        publish_background(session_id, structured_state)
-    return structured_state
+        try:
+            changes.record_session_change(session_id, fields=["state"], is_user_act=False)
+        except Session.DoesNotExist:
+            raise NoSuchSession(str(session_id)) from None
+        result = change()
+        publish_state(session_id)
+    return result
 
 
 def is_full(structured_state: StructuredState, knobs: MemoryKnobs) -> bool:

@@ -5,18 +5,11 @@ alone.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
 from uuid import UUID
 
-from django.db import transaction
-
-from chatcore.sessions import changes
 from compaction.memory.ledger import store
 from compaction.memory.models import LedgerLine, StandingRule
-from compaction.sessions.session_context import NoSuchSession, load_session_context
-from compaction.summaries import state as summary_state
-
-ResultT = TypeVar("ResultT")
+from compaction.summaries.state import change_and_publish
 
 
 class LedgerFull(Exception):
@@ -37,7 +30,7 @@ def add_line(session_id: UUID, fields: Mapping[str, object]) -> LedgerLine:
         line.save()
         return line
 
-    return _change_ledger(session_id, insert_line)
+    return change_and_publish(session_id, insert_line)
 
 
 def change_line(
@@ -54,7 +47,7 @@ def change_line(
     """
 
     def update_line() -> LedgerLine:
-        line = _get_line(session_id, line_id)
+        line = load_line(session_id, line_id)
         check(line)
         for name, value in fields.items():
             line.is_edited |= name != "pinned" and getattr(line, name) != value
@@ -67,7 +60,7 @@ def change_line(
         _update_rule(line)
         return line
 
-    return _change_ledger(session_id, update_line)
+    return change_and_publish(session_id, update_line)
 
 
 def delete_line(
@@ -80,7 +73,7 @@ def delete_line(
     """
 
     def remove_line() -> None:
-        line = _get_line(session_id, line_id)
+        line = load_line(session_id, line_id)
         check(line)
         StandingRule.objects.filter(line=line).delete()
         if not line.original_text:
@@ -91,26 +84,11 @@ def delete_line(
         line.save()
         _clear_repetitions(line)
 
-    _change_ledger(session_id, remove_line)
+    change_and_publish(session_id, remove_line)
 
 
 def load_line(session_id: UUID, line_id: int) -> LedgerLine:
     """Return a line of the session. Raises NoSuchLine."""
-    return _get_line(session_id, line_id)
-
-
-def _change_ledger(session_id: UUID, change: Callable[[], ResultT]) -> ResultT:
-    if load_session_context(session_id) is None:
-        raise NoSuchSession(str(session_id))
-    with transaction.atomic():
-        # First, because it locks the session's row: of two changes the second sees the first.
-        changes.record_session_change(session_id, fields=["state"], is_user_act=False)
-        result = change()
-        summary_state.publish_state(session_id)
-    return result
-
-
-def _get_line(session_id: UUID, line_id: int) -> LedgerLine:
     line = store.select_lines(session_id).filter(pk=line_id).first()
     if line is None:
         raise NoSuchLine
