@@ -3,12 +3,15 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
+from uuid import UUID
 
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from chatcore.accounts import audit
 from chatcore.admin.base import ChatcoreAdmin
+from chatcore.models import Session
 
 MAX_WORDS = 4_000  # comparing more would take seconds; both texts are shown then
 _PIECE = re.compile(r"\s+|\w+|[^\w\s]")
@@ -26,6 +29,16 @@ class UneditableAdmin(UnaddableAdmin):
 
     def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
+
+
+def find_session(session_id: UUID) -> Session | None:
+    """Return a session, hidden or not, with its owner."""
+    return Session.all_objects.select_related("owner").filter(pk=session_id).first()
+
+
+def note_act(act: str, session_id: UUID, *, detail: str = "") -> None:
+    """Add an entry about the session to the audit log."""
+    audit.record(act, object_type="chatcore.session", object_id=session_id, detail=detail)
 
 
 def render_preformatted(text: str) -> SafeString:

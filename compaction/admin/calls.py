@@ -4,9 +4,7 @@ import json
 from itertools import groupby
 from uuid import UUID
 
-from django.contrib.admin import ModelAdmin
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
@@ -14,8 +12,9 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from chatcore.admin.base import ChatcoreAdmin
+from compaction.admin.base import find_session, note_act
 from compaction.models import CompactionRun, ModelCall
-from compaction.sessions.records import name_session, note_act
 
 MAX_CALLS = 500  # that the tree shows
 KINDS = {
@@ -29,7 +28,7 @@ KINDS = {
 
 def render_calls(run: CompactionRun) -> SafeString | str:
     """Return the run's calls as a tree: levels, their parts, and the attempts at each."""
-    calls = list(_list_calls(run)[:MAX_CALLS])
+    calls = list(run.calls.defer("request", "answer").order_by("number")[:MAX_CALLS])
     if not calls:
         return "none is stored"
     levels = [
@@ -42,14 +41,13 @@ def render_calls(run: CompactionRun) -> SafeString | str:
     return format_html('<ul class="run-tree">{}</ul><span class="run-quiet">{}</span>', body, more)
 
 
-def show_call(page: ModelAdmin, request: HttpRequest, run_id: UUID, number: int) -> object:
+def show_call(page: ChatcoreAdmin, request: HttpRequest, run_id: UUID, number: int) -> HttpResponse:
     """Show a call with its request and answer, to those who may see contents."""
-    may_see = getattr(page, "may_see_contents", lambda _: True)(request)
-    if not (page.has_view_permission(request) and may_see):
+    if not (page.has_view_permission(request) and page.may_see_contents(request)):
         raise PermissionDenied
     call = get_object_or_404(ModelCall.objects.select_related("run"), run=run_id, number=number)
-    label = name_session(call.run.session_id)
-    if label is not None and label.owner_id != request.user.pk:
+    session = find_session(call.run.session_id)
+    if session is not None and session.owner_id != request.user.pk:
         detail = f"call {number} of run {run_id}"
         note_act("content.read", call.run.session_id, detail=detail)
     context = page.admin_site.each_context(request) | {
@@ -58,15 +56,10 @@ def show_call(page: ModelAdmin, request: HttpRequest, run_id: UUID, number: int)
         "facts": _describe_call(call),
         "request_text": _indent(call.request_text),
         "answer_text": call.answer_text,
-        "label": label,
+        "session": session,
         "opts": page.opts,
     }
-    response: HttpResponse = TemplateResponse(request, "compaction/admin/call.html", context)
-    return response
-
-
-def _list_calls(run: CompactionRun) -> QuerySet[ModelCall]:
-    return run.calls.defer("request", "answer").order_by("number")
+    return TemplateResponse(request, "compaction/admin/call.html", context)
 
 
 def _name_level(kind: str, level: int) -> str:

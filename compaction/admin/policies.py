@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from django import forms
-from django.apps import apps
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
@@ -20,13 +19,14 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from chatcore.admin.setup_file import SetupFileAdmin
+from chatcore.models import Session
+from compaction.admin.base import find_session, note_act
 from compaction.admin.timeline import REFUSALS
 from compaction.core.knobs import FLAG, KnobGroup, PolicyError, Rule, get_help, get_rule, list_knobs
 from compaction.core.policy import STAGES, Policy
 from compaction.core.presets import ONECLAW, PRESETS
 from compaction.models import CompactionPolicy
 from compaction.runs import engine
-from compaction.sessions.records import name_session, note_act
 
 MAX_SHOWN = 160  # characters of a base's value beside its field
 STAGES_FIELD = "stages"
@@ -272,8 +272,7 @@ class CompactionPolicyAdmin(SetupFileAdmin):
     @admin.display(description="try it on a session")
     def trial(self, policy: CompactionPolicy) -> SafeString:
         """Return a button that shows what a run with these values would do; nothing is saved."""
-        model = apps.get_model("chatcore.Session")
-        sessions = model._default_manager.all()[:MAX_SESSIONS]
+        sessions = Session.objects.all()[:MAX_SESSIONS]
         return format_html(
             '<div class="run-buttons"><input name="try_session" list="try-sessions"'
             ' class="run-knob" aria-label="Number of a session" autocomplete="off"'
@@ -294,26 +293,25 @@ class CompactionPolicyAdmin(SetupFileAdmin):
         base = request.POST.get("base", "")
         overrides, errors = read_overrides(request.POST, base)
         complaints = [f"{name.replace('__', '.')} {text}." for name, text in errors.items()]
-        run = label = None
+        run = session = None
         session_id = _read_session_id(request.POST.get("try_session", ""))
         if base not in PRESETS:
             complaints.append("Choose a base first.")
         if session_id is not None:
-            label = name_session(session_id)
-        if label is None:
+            session = find_session(session_id)
+        if session is None:
             complaints.append("There is no such session. Its number is in the address of its page.")
-        if not complaints and session_id is not None:
-            note_act("admin.policy_tried", session_id)
+        if not complaints and session is not None:
+            note_act("admin.policy_tried", session.pk)
             try:
-                run = engine.preview_run(session_id, policy=base, overrides=overrides)
+                run = engine.preview_run(session.pk, policy=base, overrides=overrides)
             except REFUSALS as error:
                 complaints.append(str(error))
         context = self.admin_site.each_context(request) | {
             "title": "A policy, tried",
             "opts": self.opts,
             "complaints": complaints,
-            "label": label,
-            "session_id": session_id,
+            "session": session,
             "run": run,
             "base": base,
             "knobs": _name_knobs(overrides),

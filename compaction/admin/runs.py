@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, ClassVar, Unpack
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -19,11 +20,10 @@ from chatcore.admin.base import ChatcoreAdmin
 from chatcore.sessions import verification
 from compaction import policies
 from compaction.admin import calls, timeline
-from compaction.admin.base import render_difference, render_preformatted, render_table
+from compaction.admin.base import find_session, render_difference, render_preformatted, render_table
 from compaction.core.state import render_state
 from compaction.models import OPEN_STATUSES, CompactionRun, ModelCall
 from compaction.runs import engine, queue, tasks
-from compaction.sessions.records import name_session
 from compaction.summaries import state as summary_state
 
 Status = CompactionRun.Status
@@ -283,17 +283,17 @@ class CompactionRunAdmin(ChatcoreAdmin):
     @admin.display(description="session")
     def session_link(self, run: CompactionRun) -> SafeString:
         """Return the session's name and owner, with links to all that is stored of it."""
-        label = name_session(run.session_id)
+        session = find_session(run.session_id)
         links = [
             (reverse("admin:compaction_session_timeline", args=[run.session_id]), "Timeline"),
             (reverse("admin:chatcore_session_change", args=[run.session_id]), "Session"),
         ]
-        if label:
-            links.append((label.chat_url, "Chat"))
+        if session:
+            links.append((reverse("chat", args=[session.pk]), "Chat"))
         return format_html(
             "{}{} · {}",
-            label.title if label else run.session_id,
-            f" ({label.owner})" if label else "",
+            session or run.session_id,
+            f" ({session.owner})" if session else "",
             format_html_join(" · ", '<a href="{}">{}</a>', links),
         )
 
@@ -321,8 +321,7 @@ class CompactionRunAdmin(ChatcoreAdmin):
         """Return what the run's calls cost, in the currency of the prices."""
         if run.cost is None:
             return "unknown" if run.provider_calls else "nothing"
-        label = name_session(run.session_id)
-        return f"{run.cost} {label.currency if label else ''}".strip()
+        return f"{run.cost} {settings.CHATCORE['CURRENCY']}"
 
     @admin.display(description="timeline")
     def timeline(self, run: CompactionRun) -> SafeString:

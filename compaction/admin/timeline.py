@@ -1,17 +1,19 @@
 """Show how a session's context came about, and act on it: compact, rewind, edit, clear."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise, zip_longest
+from typing import NamedTuple
 from uuid import UUID
 
-from django.apps import apps
+from django.conf import settings
 from django.contrib import messages
-from django.contrib.admin import ModelAdmin
+from django.contrib.auth import get_user_model
 from django.core.exceptions import ObjectDoesNotExist, PermissionDenied
 from django.db import transaction
-from django.db.models import Model
+from django.db.models import Count
+from django.db.models.functions import Left
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -20,24 +22,18 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from chatcore.accounts.spending import CallRefused
+from chatcore.admin.base import ChatcoreAdmin
 from chatcore.context import revisions
 from chatcore.extension import build_page_parts
+from chatcore.models import ContextEdit, ContextRevision, Message
 from chatcore.sessions import changes
 from compaction import policies
-from compaction.admin.base import render_difference
+from compaction.admin.base import find_session, note_act, render_difference
 from compaction.core.knobs import PolicyError
 from compaction.models import CompactionRun
 from compaction.runs import engine, history, queue
 from compaction.sessions import session_context
 from compaction.sessions.facts import load_session_facts
-from compaction.sessions.records import (
-    ContextStep,
-    TurnSize,
-    load_context_steps,
-    load_turn_sizes,
-    name_session,
-    note_act,
-)
 
 WIDTH, HEIGHT = 960, 220
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 14, 24
@@ -46,6 +42,7 @@ DROP_SHARE = 0.2  # a request that is so much smaller than the one before is a d
 
 PAGE_SIZE = 20  # entries of the timeline
 CHART_TURNS = 200
+MAX_SUMMARY_CHARS = 200_000  # of a version that is shown
 REFUSALS = (
     session_context.NoSuchSession,
     queue.RunConflict,
@@ -55,6 +52,13 @@ REFUSALS = (
     PolicyError,
     history.NothingToMove,
 )
+
+
+class TurnSize(NamedTuple):
+    """The tokens that were sent for an answer, as its provider counted them."""
+
+    seq: int
+    sent_tokens: int
 
 
 def draw_sizes(sizes: Sequence[TurnSize], *, threshold: int | None) -> SafeString | str:
@@ -150,40 +154,42 @@ class Entry:
     """A version of the context with what changed, or a run that made none."""
 
     at: datetime
-    step: ContextStep | None = None
+    step: ContextRevision | None = None
+    actor: str = ""  # empty: nobody, it came by itself
+    edit_count: int = 0  # messages that are sent in another form from this version on
     run: CompactionRun | None = None
     difference: SafeString | str = ""
 
 
-def show_timeline(page: ModelAdmin, request: HttpRequest, session_id: UUID) -> HttpResponse:
+def show_timeline(page: ChatcoreAdmin, request: HttpRequest, session_id: UUID) -> HttpResponse:
     """Show a page of the timeline, or do what a button of it asks for."""
     if not page.has_view_permission(request):
         raise PermissionDenied
-    label = name_session(session_id)
+    session = find_session(session_id)
     context = session_context.load_session_context(session_id)
-    if label is None or context is None:
+    if session is None or context is None:
         raise Http404
-    may_see = getattr(page, "may_see_contents", lambda _: True)(request)
+    may_see = page.may_see_contents(request)
     may_act = page.has_change_permission(request)
     if request.method == "POST":
         if not may_act or (request.POST.get("act") == "edit" and not may_see):
             raise PermissionDenied
         _act(request, session_id)
         return HttpResponseRedirect(reverse("admin:compaction_session_timeline", args=[session_id]))
-    if may_see and label.owner_id != request.user.pk:
+    if may_see and session.owner_id != request.user.pk:
         note_act("content.read", session_id, detail="timeline")
-    sizes = load_turn_sizes(session_id, before_seq=_read_number(request, "seq"), limit=CHART_TURNS)
+    sizes = _load_turn_sizes(session_id, before_seq=_read_number(request, "seq"))
     entries = _list_entries(session_id, _read_time(request), with_texts=may_see)
-    answer: HttpResponse = TemplateResponse(
+    return TemplateResponse(
         request,
         "compaction/admin/timeline.html",
         page.admin_site.each_context(request)
         | {
-            "title": label.title,
+            "title": str(session),
             "opts": page.opts,
-            "original": _find_session(page, session_id),  # which is what a page's head names
-            "label": label,
-            "session_id": session_id,
+            "original": session,  # which is what a page's head names
+            "session": session,
+            "currency": settings.CHATCORE["CURRENCY"],
             "facts": context.facts,
             "budget": context.budget,
             "policy": context.policy_name,
@@ -200,20 +206,22 @@ def show_timeline(page: ModelAdmin, request: HttpRequest, session_id: UUID) -> H
             "may_act": may_act,
         },
     )
-    return answer
 
 
-def _find_session(page: ModelAdmin, session_id: UUID) -> Model | None:
-    """Return the session's row, where the site has a page of it."""
-    model = apps.get_model("chatcore.Session")
-    if not page.admin_site.is_registered(model):
-        return None
-    return model._default_manager.filter(pk=session_id).first()
+def _load_turn_sizes(session_id: UUID, *, before_seq: int | None) -> list[TurnSize]:
+    """Return the newest answers that a provider counted, superseded ones too, in order."""
+    answers = Message.objects.filter(
+        session=session_id, role=Message.Role.ASSISTANT, token_count_input__isnull=False
+    )
+    if before_seq is not None:
+        answers = answers.filter(seq__lt=before_seq)
+    rows = answers.order_by("-seq").values_list("seq", "token_count_input")[:CHART_TURNS]
+    return [TurnSize(seq, sent_tokens or 0) for seq, sent_tokens in reversed(rows)]
 
 
 def _list_entries(session_id: UUID, before: datetime | None, *, with_texts: bool) -> list[Entry]:
     """Return versions and other runs, the newest first; no more is read than is shown."""
-    steps = load_context_steps(session_id, before=before, limit=PAGE_SIZE + 1)
+    steps = _load_steps(session_id, before)
     runs = CompactionRun.objects.filter(session_id=session_id).defer(
         "policy_snapshot", "edits", "targets", "state_after"
     )
@@ -227,15 +235,52 @@ def _list_entries(session_id: UUID, before: datetime | None, *, with_texts: bool
             pk__in=[step.run for step in steps if step.run and step.run not in found_runs],
         )
     }
+    summaries = _load_summaries(steps) if with_texts else {}
+    actors = get_user_model()._default_manager.in_bulk({step.actor_id for step in steps} - {None})
+    edits = ContextEdit.objects.filter(
+        session=session_id, from_version__in=[step.version for step in steps]
+    )
+    edit_counts = dict(edits.order_by().values_list("from_version").annotate(count=Count("pk")))
     entries = []
     for step, earlier in zip_longest(steps, steps[1:]):
-        text = ""
-        if with_texts and step.summary != (earlier.summary if earlier else ""):
-            text = render_difference(earlier.summary if earlier else "", step.summary)
-        run = found_runs.pop(step.run, None)
-        entries.append(Entry(at=step.at, step=step, run=run, difference=text))
+        summary = summaries.get(step.pk, "")
+        earlier_summary = summaries.get(earlier.pk, "") if earlier else ""
+        entries.append(
+            Entry(
+                at=step.created_at,
+                step=step,
+                actor=_name_actor(step.actor_id, actors),
+                edit_count=edit_counts.get(step.version, 0),
+                run=found_runs.pop(step.run, None),
+                difference=render_difference(earlier_summary, summary)
+                if summary != earlier_summary
+                else "",
+            )
+        )
     entries += [Entry(at=run.created_at, run=run) for run in found_runs.values()]
     return sorted(entries, key=lambda entry: entry.at, reverse=True)[:PAGE_SIZE]
+
+
+def _load_steps(session_id: UUID, before: datetime | None) -> list[ContextRevision]:
+    """Return the newest versions, without their texts, and one more than a page shows."""
+    steps = ContextRevision.objects.filter(session=session_id)
+    if before is not None:
+        steps = steps.filter(created_at__lt=before)
+    steps = steps.defer("summary", "background", "kept_seqs").order_by("-version")
+    return list(steps[: PAGE_SIZE + 1])
+
+
+def _load_summaries(steps: Sequence[ContextRevision]) -> dict[int, str]:
+    """Return the beginnings of the summaries of versions, by their keys."""
+    rows = ContextRevision.objects.filter(pk__in=[step.pk for step in steps]).order_by()
+    texts = rows.annotate(text=Left("summary", MAX_SUMMARY_CHARS)).values_list("pk", "text")
+    return {pk: text or "" for pk, text in texts}
+
+
+def _name_actor(actor_id: int | None, actors: Mapping[int, object]) -> str:
+    if actor_id is None:
+        return ""
+    return str(actors.get(actor_id) or f"user {actor_id}, erased")
 
 
 def _try_policy(request: HttpRequest, session_id: UUID) -> CompactionRun | str | None:

@@ -158,6 +158,8 @@ def test_a_timeline_shows_sizes_versions_and_acts(
     assert re.search(r"<a[^>]*/chatcore/session/[^>]*>\s*Lisbon\s*</a", page)
     assert "threshold 6,963" in page
     assert "Version 1" in page
+    assert "version 1 ·" in page
+    assert "Rewind to this" not in page  # it is in force
     assert SUMMARY[:40] in page
     trial = operator.get(address, {"try": "oneclaw"}).content.decode()
     assert "oneclaw would end as" in trial
