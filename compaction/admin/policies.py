@@ -14,7 +14,7 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import path, reverse
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
@@ -44,7 +44,7 @@ def list_groups() -> Iterator[KnobGroup]:
             yield group
 
 
-def name_field(group: KnobGroup, knob: Field[Any]) -> str:
+def name_field(group: KnobGroup, knob: Field[object]) -> str:
     """Return the name of a knob's field in the form."""
     return f"{group.prefix}__{knob.name}"
 
@@ -61,7 +61,7 @@ def read_overrides(
 
     An empty field leaves a knob to the base.
     """
-    overrides: dict[str, Any] = {}
+    groups: dict[str, dict[str, object]] = {}
     errors: dict[str, str] = {}
     for group in list_groups():
         for knob in list_knobs(type(group)):
@@ -73,7 +73,8 @@ def read_overrides(
             if complaint:
                 errors[name] = complaint
             else:
-                overrides.setdefault(group.prefix, {})[knob.name] = value
+                groups.setdefault(group.prefix, {})[knob.name] = value
+    overrides: dict[str, object] = {**groups}
     stages = str(values.get(STAGES_FIELD) or "").strip()
     if stages:
         overrides[STAGES_FIELD] = [part.strip() for part in stages.split(",") if part.strip()]
@@ -133,7 +134,7 @@ class PolicyForm(forms.ModelForm):
         return form_data
 
 
-def _build_field(knob: Field[Any], label: str) -> forms.Field:
+def _build_field(knob: Field[object], label: str) -> forms.Field:
     rule = get_rule(knob)
     if choices := _list_choices(rule):
         options = [("", "as in the base"), *((name, name) for name in choices)]
@@ -211,7 +212,7 @@ class CompactionPolicyAdmin(SetupFileAdmin):
     class Media:
         css: ClassVar = {"all": ("chatcore/css/compaction_runs.css",)}
 
-    def get_urls(self) -> list[Any]:
+    def get_urls(self) -> list[URLPattern]:
         """Add the page of a trial."""
         page = path("try/", self.admin_site.admin_view(self.show_trial), name="compaction_trial")
         return [page, *super().get_urls()]
@@ -255,7 +256,7 @@ class CompactionPolicyAdmin(SetupFileAdmin):
         return super().get_form(request, obj, change, **kwargs)
 
     def save_model(
-        self, request: HttpRequest, obj: CompactionPolicy, form: Any, change: bool
+        self, request: HttpRequest, obj: CompactionPolicy, form: PolicyForm, change: bool
     ) -> None:
         """Save the policy with the knobs, which are one column."""
         super().save_model(request, obj, form, change)

@@ -5,14 +5,14 @@ On the page of a run, its buttons send the acts as the list would, so rights and
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, Unpack
+from typing import ClassVar, Unpack
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import path, reverse
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -48,7 +48,7 @@ class PolicyFilter(admin.SimpleListFilter):
     title = "policy"
     parameter_name = "policy"
 
-    def lookups(self, request: HttpRequest, model_admin: object) -> Any:
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
         return [(name, name) for name in policies.list_policies()]
 
     def queryset(
@@ -63,7 +63,7 @@ class WrongFilter(admin.SimpleListFilter):
     title = "what went wrong"
     parameter_name = "wrong"
 
-    def lookups(self, request: HttpRequest, model_admin: object) -> Any:
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
         return [(ANY_REASON, "failed or fell back"), *ModelCall.Refusal.choices]
 
     def queryset(
@@ -183,7 +183,7 @@ class CompactionRunAdmin(ChatcoreAdmin):
     class Media:
         css: ClassVar = {"all": ("chatcore/css/compaction_runs.css",)}
 
-    def get_urls(self) -> list[Any]:
+    def get_urls(self) -> list[URLPattern]:
         """Add the pages of a call and of a session's timeline."""
         pages = [
             path(

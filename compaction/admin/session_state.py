@@ -1,7 +1,5 @@
 """The admin pages of what compaction stores about a session in addition to its runs."""
 
-from typing import Any
-
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
@@ -39,7 +37,7 @@ class StateFilter(admin.SimpleListFilter):
     title = "automatic runs"
     parameter_name = "automatic"
 
-    def lookups(self, request: HttpRequest, model_admin: object) -> Any:
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
         return [
             ("stopped", "stopped: the last gained nothing"),
             ("waiting", "wait after a failure"),

@@ -1,7 +1,6 @@
 """How full the context window of a session is."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from drf_spectacular.utils import OpenApiResponse, extend_schema
@@ -23,7 +22,7 @@ from compaction.runs import history
 from compaction.sessions import request_size
 
 
-class BreakdownSerializer(serializers.Serializer[Any]):
+class BreakdownSerializer(serializers.Serializer[Mapping[str, object]]):
     """The tokens of the next request by their use."""
 
     system_prompt = serializers.IntegerField()
@@ -34,7 +33,7 @@ class BreakdownSerializer(serializers.Serializer[Any]):
     file_attachments = serializers.IntegerField()
 
 
-class ContextSerializer(serializers.Serializer[Any]):
+class ContextSerializer(serializers.Serializer[Mapping[str, object]]):
     """How full the context window is, in tokens; null where the window is unknown."""
 
     estimated_input_tokens = serializers.IntegerField()
@@ -74,7 +73,7 @@ class ContextUsageView(SessionScopedView):
         return Response(request_size.describe_usage(context), headers=headers)
 
 
-class HistorySerializer(serializers.Serializer[Any]):
+class HistorySerializer(serializers.Serializer[Mapping[str, object]]):
     """What led to the context in force."""
 
     context_version = serializers.IntegerField()

@@ -1,6 +1,6 @@
 """The compaction policies that a session may name."""
 
-from typing import Any
+from collections.abc import Mapping
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -13,14 +13,14 @@ from chatcore.base.rest.pagination import build_single_page
 from compaction import policies
 
 
-class PolicySerializer(serializers.Serializer[Any]):
+class PolicySerializer(serializers.Serializer[Mapping[str, object]]):
     """A policy with all its knobs, in groups."""
 
     name = serializers.CharField()
     knobs = serializers.DictField()
 
 
-class PoliciesSerializer(serializers.Serializer[Any]):
+class PoliciesSerializer(serializers.Serializer[Mapping[str, object]]):
     """All policies on one page."""
 
     results = PolicySerializer(many=True)

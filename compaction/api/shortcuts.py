@@ -6,7 +6,7 @@ them through `sync_to_async`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 from uuid import UUID
 
 from chatcore.providers import overflow
@@ -200,22 +200,22 @@ def _load_nonempty_context(
 
 def _build_overrides(policy: Policy, config: CompactionConfig) -> dict[str, object]:
     """Return the changes to a policy in the form that policies are stored in."""
-    overrides: dict[str, Any] = {}
+    groups: dict[str, dict[str, object]] = {}
     switches: dict[str, bool] = {}
     for name, value in config.items():
         if name in KNOB_PATHS:
             group, knob = KNOB_PATHS[name]
-            overrides.setdefault(group, {})[knob] = value
+            groups.setdefault(group, {})[knob] = value
         elif name in STAGE_SWITCHES:
             switches[STAGE_SWITCHES[name]] = bool(value)
     summary_model = _name_summary_model(config)
     if summary_model:
-        overrides["summary"] = {"model": summary_model}
+        groups["summary"] = {"model": summary_model}
     if "keep_recent_ratio" in config:
-        overrides["protect"] |= {"kind": "count_ratio", "minimum": MIN_RECENT_MESSAGES}
+        groups["protect"] |= {"kind": "count_ratio", "minimum": MIN_RECENT_MESSAGES}
     if switches:
-        overrides["stages"] = _switch_stages(policy.stages, switches)
-    return overrides
+        return {**groups, "stages": _switch_stages(policy.stages, switches)}
+    return {**groups}
 
 
 def _name_summary_model(config: CompactionConfig) -> str:

@@ -181,18 +181,18 @@ def knob(rule: Rule, help: str) -> Any:
     return field(metadata={"rule": rule, "help": help})
 
 
-def list_knobs(group: type[KnobGroup]) -> tuple[Field[Any], ...]:
+def list_knobs(group: type[KnobGroup]) -> tuple[Field[object], ...]:
     """Return the knobs of a group, in the order in which they are declared."""
     return fields(group)  # type: ignore[arg-type]  # every concrete group is a dataclass
 
 
-def get_rule(knob_field: Field[Any]) -> Rule:
+def get_rule(knob_field: Field[object]) -> Rule:
     """Return the rule that a knob's values follow."""
     rule: Rule = knob_field.metadata["rule"]
     return rule
 
 
-def get_help(knob_field: Field[Any]) -> str:
+def get_help(knob_field: Field[object]) -> str:
     """Return the help text of a knob, in Markdown."""
     help_text: str = knob_field.metadata["help"]
     return help_text

@@ -7,6 +7,7 @@ from uuid import UUID
 from django import forms
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
@@ -88,7 +89,7 @@ def leave_rules_out(request: HttpRequest, pk: UUID) -> HttpResponse:
 def add_rule(request: HttpRequest) -> HttpResponse:
     """Store a new rule and show all of them again."""
 
-    def store_rule(fields: Mapping[str, object]) -> None:
+    def store_rule(fields: Mapping[str, str]) -> None:
         rules.add_rule(request.user, fields)
 
     return _show_rules(request, _try_to_change(request, store_rule))
@@ -100,7 +101,7 @@ def edit_rule(request: HttpRequest, pk: int) -> HttpResponse:
     """Change a rule and show all of them again."""
     rule = get_object_or_404(_select_rules(request), pk=pk)
 
-    def change_rule(fields: dict[str, Any]) -> None:
+    def change_rule(fields: Mapping[str, str]) -> None:
         refuse_lost_text(rule.owner_id, rule.text, fields["text"])
         _select_rules(request).filter(pk=pk).update(**fields)
 
@@ -133,7 +134,7 @@ def edit_line(request: HttpRequest, chat: UUID, line: int) -> HttpResponse:
     """Change a line of a chat and show the page of chats again."""
     old = get_object_or_404(store.select_lines(get_own_chat(request, chat).pk), pk=line)
 
-    def change_line(fields: dict[str, Any]) -> None:
+    def change_line(fields: Mapping[str, str]) -> None:
         refuse_lost_text(request.user.pk, old.text, fields["text"])
         changes.change_line(chat, line, fields)
 
@@ -153,7 +154,7 @@ def forget_line(request: HttpRequest, chat: UUID, line: int) -> HttpResponse:
     return _show_chats(request)
 
 
-def _try_to_change(request: HttpRequest, change: Callable[[dict[str, Any]], None]) -> str:
+def _try_to_change(request: HttpRequest, change: Callable[[Mapping[str, str]], None]) -> str:
     """Store what the form says; return why it was not stored, for the user."""
     form = LineForm(request.POST)
     if not form.is_valid():
@@ -167,11 +168,11 @@ def _try_to_change(request: HttpRequest, change: Callable[[dict[str, Any]], None
     return ""
 
 
-def _select_rules(request: HttpRequest) -> Any:
+def _select_rules(request: HttpRequest) -> QuerySet[StandingRule]:
     return StandingRule.objects.filter(owner=request.user.pk)
 
 
-def _describe_rules(request: HttpRequest) -> dict[str, Any]:
+def _describe_rules(request: HttpRequest) -> dict[str, object]:
     sources = _select_rules(request).select_related("line__session").order_by("id")
     return {"rules": sources, "kinds": _name_kinds(), "max_chars": LINE_CHARS}
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 from compaction.core.estimate import estimate_summary
 from compaction.core.outcome import NumberedLine
@@ -115,7 +114,7 @@ class LedgerVerifier(SummaryVerifier):
             max_chars = max_chars * 3 // 4
         raise failure
 
-    def _record(self, records: Sequence[dict[str, Any]]) -> None:
+    def _record(self, records: Sequence[dict[str, object]]) -> None:
         """Keep what was found with the run, whose end writes it to the database."""
         self._records += records
         self.run.verification = build_report(self._records)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from typing import Any
 
 from django.core.exceptions import ValidationError
 
@@ -26,21 +25,24 @@ class Policies(Section):
     def list_rows(self) -> Iterable[CompactionPolicy]:
         return CompactionPolicy.objects.filter(is_active=True).order_by("name")
 
-    def describe_row(self, row: CompactionPolicy) -> dict[str, Any]:
+    def describe_row(self, row: CompactionPolicy) -> dict[str, object]:
         return {"base": row.base, **row.overrides}
 
-    def set_values(self, row: CompactionPolicy, values: Mapping[str, Any], author: Author) -> bool:
+    def set_values(
+        self, row: CompactionPolicy, values: Mapping[str, object], author: Author
+    ) -> bool:
         """Set the base and the knobs. A group of knobs is set as a whole."""
         place = f"{self.name}.{row.name}"
         before = None if row._state.adding or not row.is_active else self.describe_row(row)
         knobs = {name: value for name, value in values.items() if name != "base"}
-        row.base = values.get("base", row.base)
+        base = values.get("base", row.base)
+        if not isinstance(base, str):
+            raise SetupRefused(f"{place}.base", "Must be a text.")
+        row.base = base
         row.overrides = {
             name: value for name, value in {**row.overrides, **knobs}.items() if value is not None
         }
         row.is_active = True
-        if not isinstance(row.base, str):
-            raise SetupRefused(f"{place}.base", "Must be a text.")
         try:
             row.full_clean()
         except ValidationError as error:
@@ -50,7 +52,7 @@ class Policies(Section):
         row.save()
         return True
 
-    def get_default(self, field_name: str) -> Any:
+    def get_default(self, field_name: str) -> object:
         return super().get_default(field_name) if field_name == "base" else None
 
     def deactivate(self, row: CompactionPolicy) -> None:

@@ -2,14 +2,13 @@
 
 import logging
 from collections.abc import Collection
-from typing import cast
 from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from chatcore.events.log import append_events
-from chatcore.events.types import ContextUsagePayload, EventType
+from chatcore.events.types import EventType
 from chatcore.models import Session
 from compaction.core.state import StructuredState
 from compaction.models import FORGOTTEN_TEXT, OPEN_STATUSES, CompactionRun, ModelCall, SessionState
@@ -40,7 +39,7 @@ def measure_and_request_run(*, session_id: UUID, **_: object) -> None:
         if context is None:
             return
         usage = describe_usage(context)
-        append_events(session_id, (EventType.CONTEXT_USAGE, cast(ContextUsagePayload, usage)))
+        append_events(session_id, (EventType.CONTEXT_USAGE, usage))
         has_work = usage["should_compact"] or summary_state.is_session_memory_full(context)
         action = _choose_action(context, should_compact=has_work)
         tokens = usage["estimated_input_tokens"]

@@ -7,14 +7,14 @@ session, because it can be undone. So does everything that is on hold.
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TypeVar
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.utils import timezone
 
 from chatcore.extension import exclude_kept
@@ -26,6 +26,7 @@ SCAN_ROWS = 1_000  # read at once
 BATCH_ROWS = 50  # deleted in one transaction, which blocks SQLite's other writers
 Status = CompactionRun.Status
 FRUITLESS = (Status.SKIPPED, Status.FAILED, Status.FELL_BACK)
+RowT = TypeVar("RowT", bound=Model)
 
 
 def prune_records(*, seconds: float = math.inf) -> bool:
@@ -57,7 +58,7 @@ def _find_old_records() -> Iterator[Callable[[], object]]:
             yield from (rows.delete for rows in _split(CompactionRun.objects.all(), run_ids))
 
 
-def _split(rows: QuerySet[Any], ids: list[Any]) -> Iterator[QuerySet[Any]]:
+def _split(rows: QuerySet[RowT], ids: Sequence[object]) -> Iterator[QuerySet[RowT]]:
     for start in range(0, len(ids), BATCH_ROWS):
         yield rows.filter(pk__in=ids[start : start + BATCH_ROWS])
 

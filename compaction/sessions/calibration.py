@@ -1,16 +1,13 @@
 """Learn from a model's counts its true window, and the real tokens for each estimated one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
 from compaction.models import ModelRatio, SessionState
-from compaction.sessions import queries
 from models_registry.models import AiModel
 
 # No vocabulary is further than this from a token for four characters. Counts beyond these limits
@@ -52,27 +49,20 @@ def load_calibration(model: str, registered_window: int | None) -> Calibration:
 
     A window that a refusal named is void once the registry's window has changed since then.
     """
-    row = queries.load_ratio_row(model) if model else None
-    return build_calibration(row, registered_window)
+    ratio = ModelRatio.objects.filter(model=model).first() if model else None
+    return build_calibration(ratio, registered_window)
 
 
-def build_calibration(row: Mapping[str, Any] | None, registered_window: int | None) -> Calibration:
-    """Return what a model's ModelRatio says, given by its columns; None if it has none."""
-    if row is None:
+def build_calibration(ratio: ModelRatio | None, registered_window: int | None) -> Calibration:
+    """Return what a model's ModelRatio says; None if it has none."""
+    if ratio is None:
         return NO_CALIBRATION
-    is_window_current = row["registered"] == registered_window
     return Calibration(
-        ratio=row["ratio"],
-        window=row["window"] if is_window_current else None,
-        samples=row["samples"],
-        window_learned_at=_read_time(row["window_learned_at"]),
+        ratio=ratio.ratio,
+        window=ratio.window if ratio.registered == registered_window else None,
+        samples=ratio.samples,
+        window_learned_at=ratio.window_learned_at,
     )
-
-
-def _read_time(value: datetime | str | None) -> datetime | None:
-    """Return a time as the database gives it; SQLite gives a text, in UTC."""
-    moment = parse_datetime(value) if isinstance(value, str) else value
-    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
 
 
 def learn_from_response(

@@ -68,7 +68,7 @@ class SessionFacts:
     """
 
     session_id: UUID = NO_SESSION
-    owner_pk: Any = None  # the key of its user; None for a model alone
+    owner_pk: int | None = None  # the key of its user; None for a model alone
     model: ModelFacts
 
     # Its settings.
@@ -221,7 +221,7 @@ def is_answering(facts: SessionFacts) -> bool:
     ).exists()
 
 
-def select_owner(session_id: UUID) -> QuerySet[Session, Any]:
+def select_owner(session_id: UUID) -> QuerySet[Session, object]:
     """Return the key of the session's owner, as a subquery."""
     return Session.objects.filter(pk=session_id).order_by().values("owner")
 

@@ -6,7 +6,9 @@ stands here because chatcore, which has the others (chatcore/models/statements.p
 of ours.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Any
 from uuid import UUID
 
@@ -16,8 +18,7 @@ from compaction.models import CompactionRun, ModelRatio, SessionState
 
 RATIO_NAMES = ("ratio", "window", "registered", "samples", "window_learned_at")
 
-# SessionState.objects.filter(pk=session_id),
-# ModelRatio.objects.filter(model=model).values(*RATIO_NAMES), and
+# SessionState.objects.filter(pk=session_id), ModelRatio.objects.filter(model=model), and
 # CompactionRun.objects.filter(session_id=session_id, status="running", announced=True).exists()
 _RECORDS_SQL = f"""
     SELECT
@@ -39,12 +40,12 @@ _RECORDS_SQL = f"""
 class Records:
     """What compaction has stored about a session and its model.
 
-    `ratio_row` has the ratio, window, registered and samples of the model's ModelRatio.
-    `is_summary_running` is True while a run works on the session whose start was announced.
+    `ratio` has the columns RATIO_NAMES only. `is_summary_running` is True while a run works on the
+    session whose start was announced.
     """
 
     state: SessionState
-    ratio_row: dict[str, Any] | None
+    ratio: ModelRatio | None
     is_summary_running: bool
 
 
@@ -61,11 +62,14 @@ def load_records(session_id: UUID, model: str) -> Records:
     columns = vars(row)
     return Records(
         state=SessionState(session_id=session_id) if row.session_id is None else row,
-        ratio_row={name: columns[name] for name in RATIO_NAMES} if columns["model"] else None,
+        ratio=_build_ratio(columns) if columns["model"] else None,
         is_summary_running=bool(columns["is_summary_running"]),
     )
 
 
-def load_ratio_row(model: str) -> dict[str, object] | None:
-    """Return ratio, window, registered and samples of a model's ModelRatio, if it has one."""
-    return ModelRatio.objects.filter(model=model).values(*RATIO_NAMES).first()
+def _build_ratio(columns: Mapping[str, Any]) -> ModelRatio:
+    ratio = ModelRatio(**{name: columns[name] for name in RATIO_NAMES})
+    learned_at = ratio.window_learned_at
+    if learned_at and learned_at.tzinfo is None:  # as SQLite gives it
+        ratio.window_learned_at = learned_at.replace(tzinfo=UTC)
+    return ratio

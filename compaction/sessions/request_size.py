@@ -1,9 +1,10 @@
 """Measure a session's next request in tokens, from stored sums or from a transcript."""
 
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
+from chatcore.events.types import ContextUsagePayload
 from compaction.core.attachments import compute_file_budget
 from compaction.core.budget import Budget
 from compaction.core.estimate import (
@@ -255,7 +256,7 @@ def _apply_model_calibration(
     return Measurement(tokens=int(estimate * token_ratio), token_ratio=token_ratio)
 
 
-def load_usage(session_id: UUID) -> dict[str, Any]:
+def load_usage(session_id: UUID) -> ContextUsagePayload:
     """Return the fields of `GET /sessions/{id}/context`; no message is loaded.
 
     Sizes are tokens. What depends on an unknown window is None. Raises NoSuchSession.
@@ -266,40 +267,26 @@ def load_usage(session_id: UUID) -> dict[str, Any]:
     return describe_usage(context)
 
 
-def describe_usage(context: SessionContext) -> dict[str, Any]:
+def describe_usage(context: SessionContext) -> ContextUsagePayload:
     """Return what `load_usage` returns, for a context that is already loaded."""
     measurement = measure_next_request(context)
+    tokens, budget = measurement.tokens, context.budget
     return {
-        "estimated_input_tokens": measurement.tokens,
+        "estimated_input_tokens": tokens,
         "source": measurement.source,
-        **_compare_with_window(context.budget, measurement.tokens),
+        "available_input_tokens": budget.input if budget else None,
+        "context_window": budget.window if budget else None,
+        "threshold_tokens": budget.threshold if budget else None,
+        "usage_ratio": round(tokens / max(1, budget.input), 4) if budget else None,
+        "should_compact": bool(budget and budget.is_over(tokens)),
+        "level": _choose_level(budget, tokens) if budget else None,
         "window_source": _find_window_source(context),
         "message_count": context.facts.message_count,
         "live_message_count": count_live_messages(context.facts),
-        "breakdown": _build_breakdown(context, measurement.tokens),
+        "breakdown": _build_breakdown(context, tokens),
         "policy": context.policy_name,
         "automatic": context.automatic_mode,
         "compacting": context.is_summary_running,
-    }
-
-
-def _compare_with_window(budget: Budget | None, tokens: int) -> dict[str, object]:
-    if budget is None:
-        return {
-            "should_compact": False,
-            "available_input_tokens": None,
-            "context_window": None,
-            "threshold_tokens": None,
-            "usage_ratio": None,
-            "level": None,
-        }
-    return {
-        "available_input_tokens": budget.input,
-        "context_window": budget.window,
-        "threshold_tokens": budget.threshold,
-        "usage_ratio": round(tokens / max(1, budget.input), 4),
-        "should_compact": budget.is_over(tokens),
-        "level": _choose_level(budget, tokens),
     }
 
 

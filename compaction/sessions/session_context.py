@@ -90,7 +90,7 @@ def load_session_context(
         policy=active_policy,
         state=records.state,
         budget=None,
-        model_calibration=calibration.build_calibration(records.ratio_row, facts.model.window),
+        model_calibration=calibration.build_calibration(records.ratio, facts.model.window),
         is_summary_running=records.is_summary_running,
     )
     context = replace(context, budget=plan_budget(context))

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import count
-from typing import Any
 from uuid import UUID
 
 from django.db import DatabaseError, transaction
@@ -211,8 +210,9 @@ class CallLog:
             attempt=self._attempt,
             request=self._trace.take_request() or pack_text(_describe_prompt(prompt)),
             answer=pack_text(self._trace.answer or (answer.text if answer else "")),
-            **{name: _clean(value) for name, value in facts.items()},
         )
+        for name, value in facts.items():
+            setattr(call, name, _clean(value) if isinstance(value, str) else value)
         self._number = record_call(self.run, answer, call)
 
     def refuse_answer(self, error: SummaryFailed) -> None:
@@ -229,6 +229,6 @@ def _describe_prompt(prompt: Prompt) -> str:
     return json.dumps({name: getattr(prompt, name) for name in names}, ensure_ascii=False)
 
 
-def _clean(value: object) -> Any:
+def _clean(text: str) -> str:
     """Return a text without the sign that PostgreSQL does not take."""
-    return value.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(value, str) else value
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")

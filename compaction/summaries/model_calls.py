@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from django import db
@@ -331,7 +331,7 @@ def _build_request(session_id: UUID, model: AiModel, prompt: Prompt) -> Request:
 
 def _build_params(
     model: AiModel, prompt: Prompt, talk_params: Mapping[str, object]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return little effort for a model that takes a word for it, else a temperature it may have.
 
     What follows a talk leaves the talk's effort where requests mark what is cached: it is part of

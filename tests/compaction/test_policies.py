@@ -72,6 +72,7 @@ def test_the_check_without_a_message_read_and_the_pass_measure_the_same(
     usage_fields, run = load_usage(session.pk), engine.preview_run(session.pk)
     assert run.tokens_before == pytest.approx(usage_fields["estimated_input_tokens"], rel=0.01)
     assert sum(usage_fields["breakdown"].values()) == usage_fields["estimated_input_tokens"]
+    assert usage_fields["threshold_tokens"] is not None
     assert usage_fields["should_compact"] == (
         usage_fields["estimated_input_tokens"]
         >= usage_fields["threshold_tokens"] + PRESETS[policy].trigger.strict

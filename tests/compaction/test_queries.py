@@ -19,7 +19,7 @@ from chatcore.models import (
     statements,
 )
 from compaction.models import CompactionRun, ModelRatio, SessionState
-from compaction.sessions import queries
+from compaction.sessions import calibration, queries
 from models_registry.models import AiModel
 
 pytestmark = pytest.mark.django_db
@@ -286,26 +286,26 @@ def test_all_records_are_one_query(
         announced=announced,
     )
     SessionState.objects.create(session_id=session.pk, failures=2, not_before=timezone.now())
-    ModelRatio.objects.create(model="scripted/small", ratio=1.25, window=4_000, samples=3)
+    ModelRatio.objects.create(
+        model="scripted/small",
+        ratio=1.25,
+        window=4_000,
+        samples=3,
+        window_learned_at=timezone.now(),
+    )
     with django_assert_num_queries(1):
         records = queries.load_records(session.pk, "scripted/small")
     runs = CompactionRun.objects.filter(session_id=session.pk, status="running", announced=True)
     assert records.is_summary_running == runs.exists()
     assert records.state == queries.load_session_state(session.pk)
     assert records.state.not_before == SessionState.objects.get().not_before
-    assert records.ratio_row == queries.load_ratio_row("scripted/small")
+    known = calibration.load_calibration("scripted/small", None)
+    assert known.window_learned_at
+    assert calibration.build_calibration(records.ratio, None) == known
 
 
 def test_records_of_which_none_are_stored_are_empty(session: Session) -> None:
     records = queries.load_records(session.pk, "scripted/small")
-    assert (records.ratio_row, records.is_summary_running) == (None, False)
+    assert (records.ratio, records.is_summary_running) == (None, False)
     assert (records.state.session_id, records.state.failures) == (session.pk, 0)
     assert records.state._state.adding
-
-
-def test_a_ratio_is_found_by_its_model() -> None:
-    ModelRatio.objects.create(model="scripted/small", ratio=1.25, window=4_000, samples=3)
-    columns = ("ratio", "window", "registered", "samples", "window_learned_at")
-    row = ModelRatio.objects.filter(model="scripted/small").values(*columns).get()
-    assert queries.load_ratio_row("scripted/small") == row
-    assert queries.load_ratio_row("other/model") is None

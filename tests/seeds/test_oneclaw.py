@@ -200,6 +200,7 @@ def test_criterion_optional_by_hand_with_a_token_display(
     assert engine.compact_now(session.pk, trigger="manual").status == "applied"
     usage = load_usage(session.pk)
     assert usage["context_window"] == 8192
+    assert usage["usage_ratio"] is not None
     assert 0 < usage["usage_ratio"] < 0.5
 
 

@@ -40,7 +40,7 @@ class Command(BaseCommand):
             help="Print what each stage would do. No model is called and nothing is stored.",
         )
 
-    def handle(self, *args: Any, session: UUID, dry_run: bool, **options: Any) -> None:
+    def handle(self, *args: object, session: UUID, dry_run: bool, **options: Any) -> None:
         """Execute the run and print its result."""
         run_options: queue.RunOptions = {
             "policy": options["policy"],

@@ -1,6 +1,6 @@
 """The ledger: what was said and stays word for word. Read it, and change it by hand."""
 
-from typing import Any
+from collections.abc import Mapping
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -245,7 +245,7 @@ def serialize_lines(session_id: UUID, lines: list[LedgerLine]) -> list[dict[str,
     return rows
 
 
-class MissingSerializer(serializers.Serializer[Any]):
+class MissingSerializer(serializers.Serializer[Mapping[str, object]]):
     """Rules, decisions and exact values of summarized messages that nothing sent says."""
 
     context_version = serializers.IntegerField()

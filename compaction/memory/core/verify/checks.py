@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from compaction.memory.core.ledger.contradictions import CurrentValues
 from compaction.memory.core.ledger.lines import LedgerLine
 from compaction.memory.core.verify import languages, names, polarity, purpose, speakers
 from compaction.memory.core.verify.figures import FigureCheck
-from compaction.memory.core.verify.report import Check, Finding, Verification, build_record
+from compaction.memory.core.verify.report import Action, Check, Finding, Verification, build_record
 from compaction.memory.core.verify.sources import Role, SourceIndex
 from compaction.memory.core.verify.words import list_stems, split_words, stem_word
 from textkit.sentences import Sentence, split_sentences
@@ -275,5 +274,5 @@ def remove_sentences(text: str, findings: Iterable[Finding]) -> str:
     return _BLANK_LINES.sub("\n\n", rest).strip()
 
 
-def _build_records(findings: Iterable[Finding], action: Any) -> tuple[dict[str, object], ...]:
+def _build_records(findings: Iterable[Finding], action: Action) -> tuple[dict[str, object], ...]:
     return tuple(build_record(finding.check, finding.text, action) for finding in findings)

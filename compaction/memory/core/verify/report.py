@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 Check = Literal[
     "numbers",
@@ -63,7 +63,7 @@ class Verification:
     """A summary after its checks. `objection` says why it cannot be used; empty if it can."""
 
     summary: str
-    records: tuple[dict[str, Any], ...] = ()
+    records: tuple[dict[str, object], ...] = ()
     objection: str = ""
 
 
