@@ -122,7 +122,8 @@ def announce_start(
         append_events(run.session_id, (EventType.COMPACTION_STARTED, payload))
         if not leases.select_claimed_run(run).filter(announced=False).update(announced=True):
             raise leases.RunLeaseLost
-    run.announced = True
+        # Not before: where an install is rolled back, the next attempt announces it.
+        transaction.on_commit(lambda: setattr(run, "announced", True))
 
 
 def apply_run(
@@ -134,23 +135,17 @@ def apply_run(
     the next automatic run waits as after a failure. Raises StaleContext and RunLeaseLost; then
     nothing has changed.
     """
-    was_announced = run.announced
-    try:
-        with transaction.atomic():
-            history.go_back_to_install(run)
-            announce_start(
-                run,
-                message_count=outcome.messages_compacted,
-                force=run.is_forced,
-                target_count=len(outcome.targets),
-            )
-            _install_and_close(run, context, transcript, outcome)
-            _record_success(run, context, outcome)
-            append_events(run.session_id, *_build_applied_events(run, context, outcome))
-    except BaseException:
-        # The row was rolled back; the object in memory must agree with it for the next attempt.
-        run.announced = was_announced
-        raise
+    with transaction.atomic():
+        history.go_back_to_install(run)
+        announce_start(
+            run,
+            message_count=outcome.messages_compacted,
+            force=run.is_forced,
+            target_count=len(outcome.targets),
+        )
+        _install_and_close(run, context, transcript, outcome)
+        _record_success(run, context, outcome)
+        append_events(run.session_id, *_build_applied_events(run, context, outcome))
     logger.info(
         "compaction run %s applied: %s to %s tokens, %s messages by %s",
         run.pk,
