@@ -5,7 +5,7 @@ import re
 import pytest
 
 from compaction.memory.core.ledger.languages import LANGUAGES
-from compaction.memory.core.ledger.languages.base import index_cues
+from compaction.memory.core.ledger.languages.base import index_cues, parse_cues, parse_parts
 from compaction.memory.core.ledger.lines import LedgerLine
 from compaction.memory.core.ledger.recognition import MESSAGE_LINES, recognize_lines
 from tests.support import ledger_wordings as wordings
@@ -30,6 +30,18 @@ def test_every_cue_is_a_pattern() -> None:
     ]
     assert len(cues) > 100
     assert all(re.compile(cue.source) for cue in cues)
+
+
+def test_a_row_has_words_and_their_patterns_with_parts_in_them() -> None:
+    parts = parse_parts("few: two|three\ncount: (?:one|<few>\n        |four)")
+    table = "# none\nname call: <start><word> me <count>\nnever\nnever:\n    a\n    b[ ]"
+    assert parse_cues(table, parts) == {
+        "name": ["<start>name me (?:one|two|three|four)"],
+        "call": ["<start>call me (?:one|two|three|four)"],
+        "never": [r"\bnever\b", "a", "b[ ]"],
+    }
+    with pytest.raises(KeyError, match="fw"):
+        parse_cues("never: <fw>", parts)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""The languages of recognition: each is one table of words and patterns."""
+"""The languages of recognition, each a file of tables. Another is a file more, and listed here."""
 
 from compaction.memory.core.ledger.languages.base import Language
-from compaction.memory.core.ledger.languages.english.words import ENGLISH
-from compaction.memory.core.ledger.languages.german.words import GERMAN
+from compaction.memory.core.ledger.languages.english import ENGLISH
+from compaction.memory.core.ledger.languages.german import GERMAN
 
 LANGUAGES: tuple[Language, ...] = (ENGLISH, GERMAN)

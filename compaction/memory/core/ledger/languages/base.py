@@ -1,15 +1,17 @@
 """What a language tells about rules, preferences, decisions, commitments and values."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
 
 from compaction.memory.core.ledger.lines import Kind
 
 START = "<start>"
-Cues = Mapping[str, tuple[str, ...]]
+Cues = Mapping[str, Sequence[str]]
+
+_PART = re.compile(r"<([a-z ]+)>")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,7 +25,7 @@ class Language:
 
     code: str
     starters: frozenset[str]  # words before an order: "please", "and"
-    cues: Mapping[Kind, tuple[Cues, ...]]
+    cues: Mapping[Kind, Cues]
     requests: str  # how a question asks for something: "could you"
     reports: str  # someone else's words: "he said"
     list_titles: str  # what a list of rules is called: "ground rules:"
@@ -40,6 +42,44 @@ class Language:
     negations: frozenset[str]
     feelings: str  # a negation of no consequence: "I don't know", "not bad"
     topics: Mapping[str, str]  # what a rule is about by its pattern: language, length, address
+
+
+def parse_parts(table: str) -> dict[str, str]:
+    """Return the parts of patterns in a table, by their names; one may have those above it."""
+    parts = {"start": START}
+    for name, texts in _parse_rows(table):
+        parts[name] = _fill("".join(texts), parts)
+    return parts
+
+
+def parse_cues(table: str, parts: Mapping[str, str]) -> Cues:
+    """Return the patterns in a table by the words that they are looked for by.
+
+    In a pattern, `<word>` is each of the words of its row, and any other `<name>` a part. A row
+    without patterns has words that say enough by themselves.
+    """
+    cues: dict[str, list[str]] = defaultdict(list)
+    for words, patterns in _parse_rows(table):
+        for word in words.split():
+            known_parts = {**parts, "word": word}
+            cues[word] += [_fill(text, known_parts) for text in patterns or [r"\b<word>\b"]]
+    return cues
+
+
+def _parse_rows(table: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield what stands before the colon of each row, and the patterns behind and below it.
+
+    Patterns below are indented by four. A line that is indented by eight goes on with the one above
+    it. `#` begins a comment.
+    """
+    for row in re.split(r"\n(?! )", re.sub(r"\n {8}", "", table.strip())):
+        if not row.startswith("#"):
+            names, _, patterns = row.partition(":")
+            yield names, [line.strip() for line in patterns.splitlines() if line.strip()]
+
+
+def _fill(text: str, parts: Mapping[str, str]) -> str:
+    return _PART.sub(lambda match: parts[match[1]], text)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,9 +109,9 @@ def index_cues(languages: Iterable[Language]) -> Patterns:
     """Return the patterns of all languages by kind and the word that has to stand in a sentence."""
     patterns: Patterns = {}
     for language in languages:
-        for kind, tables in language.cues.items():
+        for kind, cues in language.cues.items():
             patterns_by_word = patterns.setdefault(kind, {})
-            for word, sources in chain.from_iterable(table.items() for table in tables):
+            for word, sources in cues.items():
                 patterns_by_word.setdefault(word, []).extend(map(_read_cue, sources))
     return patterns
 

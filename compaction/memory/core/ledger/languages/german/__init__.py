@@ -1,1 +1,0 @@
-"""German: its table is in `words`, its patterns are in `rules` and `statements`."""
