@@ -90,10 +90,8 @@ def _answer_with_memory(
             on_end=watch.stop_unless_over,
             format_failure=form.format_failure,
         )
-    try:
+    with watch:
         turn = wait_for_end(turn)
-    finally:
-        watch.finish()
     text, reasoning, final_part = memory.load_answer(turn)
     token_count = final_part.usage.input if final_part.usage else None
     return Response(

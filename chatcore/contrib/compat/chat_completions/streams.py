@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, aclosing, suppress
+from types import TracebackType
 from typing import TypeVar
 from uuid import UUID
 
@@ -34,16 +35,25 @@ class ClientWatch:
     """Knows whether the client got the whole answer of a turn, and stops the answer if not.
 
     To close the connection is the only way in which OpenAI's clients stop an answer. Turns of the
-    REST API go on without their clients.
+    REST API go on without their clients. As a context manager it surrounds what is done for the
+    client: its end and its failure are the end of the answer.
     """
 
     def __init__(self, turn: Turn) -> None:
         self.turn_id = turn.pk
         self._is_over = False
 
-    def finish(self) -> None:
-        """Note that nothing more has to be written for this client."""
-        self._is_over = True
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        has_left = isinstance(error, (GeneratorExit, asyncio.CancelledError))
+        self._is_over = not has_left
 
     def stop_unless_over(self) -> None:
         """Stop the answer if the client has not got all of it. Does not block an event loop."""
@@ -60,15 +70,11 @@ class ClientWatch:
         task.add_done_callback(_stop_tasks.discard)
 
     async def watch_parts(self, parts: AsyncGenerator[Part]) -> AsyncGenerator[Part]:
-        """Yield the parts. Their end and their failure are the end of the answer."""
-        try:
+        """Yield the parts for the client."""
+        with self:
             async with aclosing(parts):
                 async for part in parts:
                     yield part
-        except Exception:
-            self.finish()
-            raise
-        self.finish()
 
 
 def wait_for_stopped_answer(session: Session) -> None:

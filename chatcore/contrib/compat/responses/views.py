@@ -157,10 +157,8 @@ def _send_record(
     if response_request.stream:
         stream = watch.watch_parts(turn_streams.stream_response(record))
         return hand_over(request, stream, lambda: headers, on_end=watch.stop_unless_over)
-    try:
+    with watch:
         turn = wait_for_end(record.turn)
-    finally:
-        watch.finish()
     if turn.status in (Turn.Status.FAILED, Turn.Status.INTERRUPTED):
         raise build_turn_problem(turn)
     return Response(resource.load_resource(record), headers=headers)
