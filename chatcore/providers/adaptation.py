@@ -10,7 +10,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from chatcore.providers import dialects, provider_data
 from chatcore.providers.base import (
@@ -31,7 +31,7 @@ _TOOL_REFUSED = re.compile(r"schema|unknown name|\bparameters\b|\btools?[.\[]|\b
 _TOOL_INDEX = re.compile(r"\btools?(?:\[|\.)(\d+)")
 _REFUSED = r"unsupported|not (?:permitted|allowed|supported)|extra|unexpected|unknown|unrecognized"
 # Words of a refusal, in lower case, and what they ask for; the first that match.
-_DIALECT_HINTS: tuple[tuple[str, Mapping[str, Any]], ...] = (
+_DIALECT_HINTS: tuple[tuple[str, Mapping[str, object]], ...] = (
     (rf"(?:{_REFUSED}).{{0,200}}reasoning", {"reasoning": "none"}),
     (rf"reasoning(?:_content|_details)?\b.{{0,60}}(?:{_REFUSED})", {"reasoning": "none"}),
     (r"reasoning_content.{0,100}(?:missing|must be|passed back|required)", {"reasoning": "all"}),

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 from uuid import uuid4
 
 from chatcore.providers.base import (
@@ -115,7 +115,7 @@ def parse_json(data: bytes) -> object:
     return json.loads(data.decode())
 
 
-def parse_objects(data: bytes) -> list[dict[str, Any]]:
+def parse_objects(data: bytes) -> list[dict[str, object]]:
     """Return the JSON objects in an event's data; most have one.
 
     Signs of life are left out: empty data, null, a word. So are end marks. Gemini puts its errors
@@ -137,7 +137,7 @@ def parse_objects(data: bytes) -> list[dict[str, Any]]:
     return [value] if isinstance(value, dict) else []
 
 
-def parse_error(data: bytes) -> Any:
+def parse_error(data: bytes) -> object:
     """Return the body of an error event, as text if it is no JSON."""
     try:
         return parse_json(data)
@@ -252,7 +252,7 @@ class PartJoiner:
             self._kind = ReasoningDelta
         self._pieces.append(text)
 
-    def add_thought(self, thought: dict[str, Any]) -> None:
+    def add_thought(self, thought: dict[str, object]) -> None:
         """Add a signed thought that has ended."""
         self._close_part()
         self._parts.append(ReasoningDelta("", thought))
@@ -297,7 +297,7 @@ class CallCollector:
         return bool(self._calls)
 
     @property
-    def extras(self) -> dict[str, dict[str, Any]]:
+    def extras(self) -> dict[str, dict[str, object]]:
         """What came with each call, by its id, and must go back with it."""
         return {call.id: call.extra for call in self._calls}
 

@@ -213,7 +213,7 @@ def build_system(request: Request) -> str | list[dict[str, object]]:
     return blocks
 
 
-def build_messages(request: Request) -> list[dict[str, Any]]:
+def build_messages(request: Request) -> list[dict[str, object]]:
     """Return the messages of a request. The roles alternate, and the user's comes first."""
     api_messages: list[dict[str, Any]] = []
     call_ids = CallIds()
@@ -227,7 +227,7 @@ def build_messages(request: Request) -> list[dict[str, Any]]:
     return api_messages
 
 
-def build_tools(request: Request, *, has_simple_schemas: bool = False) -> list[dict[str, Any]]:
+def build_tools(request: Request, *, has_simple_schemas: bool = False) -> list[dict[str, object]]:
     """Return the tool definitions of a request."""
     return [
         {
@@ -263,8 +263,8 @@ def _build_blocks(message: ChatMessage, model: str, call_ids: CallIds) -> list[d
 
 def order_blocks(
     text: str,
-    thoughts: list[dict[str, Any]],
-    calls: list[dict[str, Any]],
+    thoughts: list[dict[str, object]],
+    calls: list[dict[str, object]],
     order: list[str | int],
 ) -> list[dict[str, object]]:
     """Return the blocks of an answer in the order in which they came.
@@ -449,7 +449,7 @@ class AnthropicStreamReader:
                 raise ErrorEvent(parse_error(data))
             for event in parse_objects(data):
                 # Some gateways name no events; the type stands in each.
-                kind = event.get("type") or name.decode(errors="replace")
+                kind = str(event.get("type") or name.decode(errors="replace"))
                 if kind == "error" or (kind not in _EVENT_KINDS and reports_error(event)):
                     raise ErrorEvent(event)
                 self._read_event(kind, event)

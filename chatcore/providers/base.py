@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from models_registry.provider_options import ProviderOptions
 
@@ -57,9 +57,9 @@ class Tool:
 
     name: str
     description: str
-    parameters: dict[str, Any]
+    parameters: Mapping[str, object]
     strict: bool = False
-    cache_control: dict[str, Any] | None = None
+    cache_control: dict[str, object] | None = None
 
     @functools.cached_property
     def text(self) -> str:
@@ -113,7 +113,7 @@ class ChatMessage:
     is_error: bool = False
     images: tuple[Image, ...] = ()
     files: tuple[File, ...] = ()
-    provider_data: dict[str, Any] = field(default_factory=dict)
+    provider_data: dict[str, object] = field(default_factory=dict)
     seq: int | None = None
     token_estimate: int = 0
     pinned: bool = False
@@ -139,8 +139,8 @@ class Request:
     messages: Sequence[ChatMessage] = ()
     tools: Sequence[Tool] = ()
     max_tokens: int | None = None
-    params: dict[str, Any] = field(default_factory=dict)
-    system_cache_control: dict[str, Any] | None = None
+    params: dict[str, object] = field(default_factory=dict)
+    system_cache_control: dict[str, object] | None = None
     wants_thoughts: bool = False
 
 
@@ -197,7 +197,7 @@ class ReasoningDelta:
     """
 
     text: str
-    thought: dict[str, Any] | None = None
+    thought: dict[str, object] | None = None
 
 
 EndReason = Literal["stop", "length", "tool_calls", "refusal", "unknown"]
@@ -219,9 +219,9 @@ class StreamEnd:
     word: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
-    provider_data: dict[str, Any] = field(default_factory=dict)
+    provider_data: dict[str, object] = field(default_factory=dict)
     refused_tools: tuple[str, ...] = ()
-    learned: dict[str, Any] = field(default_factory=dict)
+    learned: dict[str, object] = field(default_factory=dict)
 
 
 StreamPart = TextDelta | ReasoningDelta | StreamEnd
@@ -239,9 +239,9 @@ class Connection:
     """Seconds until the first event, with all retries and their waits; then between events."""
     max_retries: int = 2
     """The SDK's retries before the first byte; 0 if the caller counts calls itself."""
-    learned: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    learned: Mapping[str, Mapping[str, object]] = field(default_factory=dict, repr=False)
     """What refusals have told of the server, by model (`dialects.py`)."""
-    keep_facts: Callable[[str, dict[str, Any]], Awaitable[None]] | None = field(
+    keep_facts: Callable[[str, dict[str, object]], Awaitable[None]] | None = field(
         default=None, compare=False, repr=False
     )
     """Stores what a refusal has told of a model."""

@@ -9,17 +9,20 @@ import asyncio
 import functools
 import importlib
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from importlib.util import find_spec
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from chatcore.providers.answer_reader import AnswerReader
 from chatcore.providers.base import Connection, Request, StreamPart
 from chatcore.providers.error_mapping import translate_errors
 from chatcore.providers.errors import ProviderAuth, ProviderRejected, ProviderUnavailable
 from chatcore.providers.server_sent_events import EventSplitter
+
+if TYPE_CHECKING:  # a second to import, and most processes call no model
+    import httpx2
 
 _CONNECT_SECONDS = 10.0
 _TRAILER_SECONDS = 0.1
@@ -40,6 +43,28 @@ _RESERVED_PARAMS |= {"extra_headers", "extra_query", "extra_body", "timeout", "s
 _loaded_sdks: set[str] = set()
 
 
+class SdkEvent(Protocol):
+    """An event as an SDK reads it."""
+
+    type: str
+
+    def to_json(self, *, indent: int | None) -> str:
+        """Return its JSON."""
+        ...
+
+
+class SdkStream(Protocol):
+    """The stream of an answer as an SDK opens it."""
+
+    response: "httpx2.Response"
+
+    def __aiter__(self) -> AsyncIterator[SdkEvent]: ...
+
+    async def close(self) -> None:
+        """Close the connection."""
+        ...
+
+
 async def load_sdk(name: str) -> None:
     """Import an SDK on another thread.
 
@@ -50,7 +75,7 @@ async def load_sdk(name: str) -> None:
         _loaded_sdks.add(name)
 
 
-async def build_client_options(sdk: object, connection: Connection) -> dict[str, Any]:
+async def build_client_options(sdk: object, connection: Connection) -> dict[str, object]:
     """Return the arguments for an SDK's client.
 
     The client is not to be closed: its HTTP client is kept for further calls. Raises ProviderAuth
@@ -91,7 +116,7 @@ async def fetch_rows(
 
 
 async def stream_parts(
-    pending_stream: Awaitable[Any], reader: AnswerReader, timeout_seconds: float
+    pending_stream: Awaitable[SdkStream], reader: AnswerReader, timeout_seconds: float
 ) -> AsyncGenerator[StreamPart]:
     """Yield the parts of an answer as they arrive, and close the connection in every case.
 
@@ -151,17 +176,16 @@ def _read_chunk(reader: AnswerReader, splitter: EventSplitter, chunk: bytes) -> 
     reader.end()
 
 
-def _open_body(stream: Any) -> AsyncGenerator[bytes]:
+def _open_body(stream: SdkStream) -> AsyncGenerator[bytes]:
     """Return the body's bytes, decoded if the server compressed them although not asked to."""
     response = stream.response
     if _get_content_type(response) == "application/vnd.amazon.eventstream":
         return _encode_events(stream)
     is_encoded = "content-encoding" in response.headers
-    body: AsyncGenerator[bytes] = response.aiter_bytes() if is_encoded else response.aiter_raw()
-    return body
+    return response.aiter_bytes() if is_encoded else response.aiter_raw()
 
 
-async def _encode_events(stream: Any) -> AsyncGenerator[bytes]:
+async def _encode_events(stream: SdkStream) -> AsyncGenerator[bytes]:
     """Yield the SDK's events as server-sent ones. Only the SDK reads Amazon's own format."""
     async for event in stream:
         yield f"event: {event.type}\ndata: {event.to_json(indent=None)}\n\n".encode()
@@ -180,18 +204,18 @@ async def _read_to_end(chunks: AsyncGenerator[bytes]) -> None:
                 pass
 
 
-def _explain_redirect(response: Any) -> str:
+def _explain_redirect(response: "httpx2.Response") -> str:
     return (
         "The provider's address only redirects; enter the one it leads to:"
         f" {response.url.copy_with(query=None, userinfo=b'')}"
     )
 
 
-def _get_content_type(response: Any) -> str:
+def _get_content_type(response: "httpx2.Response") -> str:
     return response.headers.get("content-type", "").partition(";")[0] or "nothing"
 
 
-def select_params(request: Request) -> dict[str, Any]:
+def select_params(request: Request) -> dict[str, object]:
     """Return the request's params, without those about tools if the request has no tools.
 
     Providers refuse such params there.
@@ -202,7 +226,7 @@ def select_params(request: Request) -> dict[str, Any]:
 
 
 def to_sdk_arguments(
-    create: Callable[..., Any], params: Mapping[str, object], extra_body: Mapping[str, object]
+    create: Callable[..., object], params: Mapping[str, object], extra_body: Mapping[str, object]
 ) -> dict[str, Any]:
     """Return the arguments for an SDK's `create` from a session's params.
 
@@ -225,7 +249,7 @@ def to_sdk_arguments(
 
 
 @functools.cache
-def _list_parameters(create: Callable[..., Any]) -> frozenset[str]:
+def _list_parameters(create: Callable[..., object]) -> frozenset[str]:
     return frozenset(inspect.signature(create).parameters)
 
 
@@ -310,7 +334,7 @@ def build_client(
     options: _Options,
     *,
     usual: str,
-    others: Mapping[str, Callable[[Any, Connection, _Options], Any]],
+    others: Mapping[str, Callable[[object, Connection, _Options], object]],
 ) -> Any:
     """Return the SDK's client that the provider's row chooses, or its usual one.
 
@@ -331,8 +355,8 @@ def _build_client(
     options: _Options,
     *,
     usual: str,
-    others: Mapping[str, Callable[[Any, Connection, _Options], Any]],
-) -> Any:
+    others: Mapping[str, Callable[[object, Connection, _Options], object]],
+) -> object:
     choice = connection.options.get("client")
     if not choice:
         return getattr(sdk, usual)(**options)

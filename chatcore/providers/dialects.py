@@ -56,7 +56,7 @@ class Dialect:
 
 
 # Each is looked for in the address and the model's name; what comes later goes before.
-_FAMILIES: tuple[tuple[str, dict[str, Any]], ...] = (
+_FAMILIES: tuple[tuple[str, dict[str, object]], ...] = (
     (r"deepseek|moonshot|kimi|bigmodel|z\.ai|glm-|minimax|mimo", {"reasoning": "all"}),
     (
         r"moonshot|kimi",
@@ -107,7 +107,7 @@ def _find_known_dialect(name: str) -> Dialect:
     return Dialect(**changes)
 
 
-Facts = dict[str, Any]
+Facts = dict[str, object]
 
 # For connections that belong to no row of the registry.
 _learned: dict[tuple[str, str], Facts] = {}
@@ -213,7 +213,7 @@ def _find_field(refusal: str, name: str) -> int:
     return match.start() if match else -1
 
 
-def select_fields(connection: Connection, params: Mapping[str, object]) -> dict[str, Any]:
+def select_fields(connection: Connection, params: Mapping[str, object]) -> dict[str, object]:
     """Return params without the fields that the server does not know."""
     left_out = connection.options.get("without") or ()
     return {name: value for name, value in params.items() if name not in left_out}

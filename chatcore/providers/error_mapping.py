@@ -4,13 +4,13 @@ import json
 import logging
 import re
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from django.utils import timezone
@@ -29,6 +29,9 @@ from chatcore.providers.errors import (
     ProviderUnavailable,
     ToolsRefused,
 )
+
+if TYPE_CHECKING:  # a second to import, and most processes call no model
+    import httpx2
 
 logger = logging.getLogger(__name__)
 
@@ -121,7 +124,7 @@ class Refusal:
     """The type, the code and the body, in which the patterns search."""
     message: str
     """A sentence for people."""
-    body: Any
+    body: object
     retry_after: float | None
     """Seconds."""
     address: str = ""
@@ -289,10 +292,12 @@ def _describe_wait(seconds: float | None) -> str:
     return f" It asks to wait until {end.strftime(form)} UTC."
 
 
-def parse_refusal(error: Any, api_key: str) -> Refusal:
+def parse_refusal(error: Exception, api_key: str) -> Refusal:
     """Return what an SDK's error says, in any of the shapes that compatible servers give it."""
-    response = getattr(error, "response", None)
-    body = error.body if response is None else _load_body(response, error.body)
+    response: httpx2.Response | None = getattr(error, "response", None)
+    body = getattr(error, "body", None)
+    if response is not None:
+        body = _load_body(response, body)
     objects = list(refusal_bodies.iterate_objects(body))
     kinds = [str(fields[name]) for fields in objects for name in _KIND_MEMBERS if fields.get(name)]
     reason = refusal_bodies.find_reason(body)
@@ -306,7 +311,7 @@ def parse_refusal(error: Any, api_key: str) -> Refusal:
     )
 
 
-def _find_wait(response: Any, reason: str) -> float | None:
+def _find_wait(response: "httpx2.Response | None", reason: str) -> float | None:
     """Return the seconds that a refusal asks to wait, in its headers or in its words."""
     seconds = parse_retry_after(response.headers) if response is not None else None
     match = _WAIT_PATTERN.search(reason)
@@ -317,7 +322,7 @@ def _find_wait(response: Any, reason: str) -> float | None:
     return seconds
 
 
-def _format_address(response: Any) -> str:
+def _format_address(response: "httpx2.Response | None") -> str:
     """Return the address that was asked, without its query, which may hold a key."""
     if response is None:
         return ""
@@ -325,7 +330,7 @@ def _format_address(response: Any) -> str:
     return str(first_response.request.url.copy_with(query=None, userinfo=b""))
 
 
-def _load_body(response: Any, parsed_body: Any) -> object:
+def _load_body(response: "httpx2.Response", parsed_body: object) -> object:
     """Return a response's whole body. One SDK hands on its member `error` alone."""
     try:
         return response.json()
@@ -333,7 +338,7 @@ def _load_body(response: Any, parsed_body: Any) -> object:
         return parsed_body
 
 
-def parse_retry_after(headers: Any) -> float | None:
+def parse_retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that a response asks to wait, at most a day, or None.
 
     The header `Retry-After` has a number of seconds or a date.

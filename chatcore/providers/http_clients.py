@@ -118,11 +118,11 @@ def _get_client_class(sdk: Any) -> type[httpx2.AsyncClient]:
     aiohttp_client: type[httpx2.AsyncClient] = sdk.DefaultAioHttpClient
 
     class ProviderClient(aiohttp_client):  # type: ignore[misc, valid-type]
-        def __init__(self, **options: Any) -> None:
+        def __init__(self, **options: object) -> None:
             super().__init__(**options)
             self.sdk_clients: dict[str, object] = {}  # filled by client.build_client
 
-        async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        async def send(self, request: httpx2.Request, **options: object) -> httpx2.Response:
             """Send a request, and once more if its kept connection was closed meanwhile.
 
             A server may close one while a request is on its way; that shows at once. aiohttp sends

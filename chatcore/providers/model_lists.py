@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from django.utils import timezone
 
@@ -61,7 +60,7 @@ def learn_from_list(provider: Provider) -> int:
 class ModelList:
     """The rows of a provider's list of models; `problem` says why there are none, if it failed."""
 
-    rows: Sequence[Any] = ()
+    rows: Sequence[object] = ()
     problem: str = ""
 
 

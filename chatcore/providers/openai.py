@@ -230,7 +230,7 @@ def _build_arguments(connection: Connection, request: Request, create: Any) -> d
     if request.tools:
         body["tools"] = build_tools(request, dialect)
     if connection.options.get("control_tokens"):
-        body = escape_control_tokens(body)
+        body = {name: escape_control_tokens(value) for name, value in body.items()}
     arguments |= {
         "model": request.model,
         "messages": [],
@@ -265,7 +265,7 @@ def _move_system_text(messages: list[dict[str, Any]]) -> None:
         messages[0]["content"] = [{"type": "text", "text": text}, *content]
 
 
-def _select_body_options(connection: Connection, request: Request) -> dict[str, Any]:
+def _select_body_options(connection: Connection, request: Request) -> dict[str, object]:
     """Return the fields that the provider's row adds to a request."""
     fields: dict[str, object] = dict(connection.options.get("body", {}))
     if request.tools:
@@ -299,7 +299,7 @@ def normalize(request: Request, dialect: Dialect = _USUAL_DIALECT) -> Request:
     return replace(request, system=system, preface="", messages=_join_user_messages(messages))
 
 
-def build_messages(request: Request, dialect: Dialect = _USUAL_DIALECT) -> list[dict[str, Any]]:
+def build_messages(request: Request, dialect: Dialect = _USUAL_DIALECT) -> list[dict[str, object]]:
     """Return the system text and the messages of a request, as a server's dialect wants them."""
     request = normalize(request, dialect)
     api_messages: list[dict[str, object]] = []
@@ -315,7 +315,7 @@ def build_messages(request: Request, dialect: Dialect = _USUAL_DIALECT) -> list[
     return api_messages
 
 
-def build_tools(request: Request, dialect: Dialect = _USUAL_DIALECT) -> list[dict[str, Any]]:
+def build_tools(request: Request, dialect: Dialect = _USUAL_DIALECT) -> list[dict[str, object]]:
     """Return the tool definitions of a request."""
     return [
         {"type": "function", "function": _build_function(tool, dialect)} for tool in request.tools

@@ -28,15 +28,16 @@ RESERVED_NAMES = frozenset(
 class ParamRule:
     """The values that one parameter may have, with their JSON schema."""
 
-    is_valid: Callable[[Any], bool]
+    is_valid: Callable[[object], bool]
     error_detail: str
-    schema: dict[str, Any]
+    schema: Mapping[str, object]
 
 
 def _build_number_rule(low: float, high: float) -> ParamRule:
-    def is_valid(value: Any) -> bool:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and low <= value <= high
+    def is_valid(value: object) -> bool:
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            return False
+        return low <= value <= high
 
     schema = {"type": ["number", "null"], "minimum": low, "maximum": high}
     return ParamRule(is_valid, f"A number from {low:g} to {high:g}.", schema)

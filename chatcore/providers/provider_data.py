@@ -7,7 +7,6 @@ version, is not sent: it would be a stranger's blocks in the request, or end eve
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 # The key of a mark up to which a provider is to cache, whatever model wrote the message.
 CACHE_CONTROL = "cache_control"
@@ -43,7 +42,12 @@ def needs_seal(provider_data: Mapping[str, object]) -> bool:
     return has_order or bool(drop_thoughts(provider_data))
 
 
-def select_order(provider_data: Mapping[str, object], model: str) -> list[str | int]:
+def list_thoughts(provider_data: Mapping[str, object]) -> list[dict[str, object]]:
+    """Return the signed thoughts of an answer as they came, whichever model wrote them."""
+    return [*_select_objects(_select_own_data(provider_data, _SIGNED, None).get("thinking"))]
+
+
+def select_order(provider_data: Mapping[str, object], model: str | None = None) -> list[str | int]:
     """Return the order in which the blocks of this model's answer came; empty for the usual one."""
     order = _select_own_data(provider_data, _SIGNED, model).get("order")
     return order if isinstance(order, list) else []
@@ -73,11 +77,11 @@ class Reasoning:
 
     text: str = ""
     field: str = ""
-    details: tuple[dict[str, Any], ...] = ()
+    details: tuple[dict[str, object], ...] = ()
 
 
-def select_reasoning(provider_data: Mapping[str, object], model: str) -> Reasoning:
-    """Return what this model thought, as far as it is kept."""
+def select_reasoning(provider_data: Mapping[str, object], model: str | None = None) -> Reasoning:
+    """Return what this model thought, as far as it is kept; None for whichever wrote the answer."""
     data = _select_own_data(provider_data, "openai", model)
     text, name, details = (
         data.get(key) for key in ("reasoning", "reasoning_field", "reasoning_details")
@@ -96,18 +100,20 @@ def select_tagged_thoughts(provider_data: Mapping[str, object], model: str) -> s
 
 
 def select_extras(
-    provider_data: Mapping[str, object], model: str
+    provider_data: Mapping[str, object], model: str | None = None
 ) -> Mapping[str, dict[str, object]]:
-    """Return what this model's server sent with each call, by the id of the call."""
+    """Return what the server of a model sent with each call, by the id of the call."""
     extras = _select_own_data(provider_data, "openai", model).get("extras")
     if not isinstance(extras, Mapping):
         return {}
     return {call_id: extra for call_id, extra in extras.items() if isinstance(extra, dict)}
 
 
-def _select_own_data(provider_data: object, protocol: str, model: str) -> Mapping[str, object]:
+def _select_own_data(
+    provider_data: object, protocol: str, model: str | None
+) -> Mapping[str, object]:
     data = provider_data.get(protocol) if isinstance(provider_data, Mapping) else None
-    return data if isinstance(data, Mapping) and data.get("model") == model else {}
+    return data if isinstance(data, Mapping) and model in (None, data.get("model")) else {}
 
 
 def _select_objects(value: object) -> tuple[dict[str, object], ...]:

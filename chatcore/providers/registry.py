@@ -8,7 +8,6 @@ A new protocol is a file here with a class like `OpenAIProvider`, and its name i
 import functools
 import importlib
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from typing import Any
 
 from chatcore.base.threads import run_in_thread
 from chatcore.base.tracing import get_traces
@@ -87,7 +86,7 @@ def build_connection(
     )
 
 
-async def _keep_facts(provider: Provider, model: str, facts: dict[str, Any]) -> None:
+async def _keep_facts(provider: Provider, model: str, facts: dict[str, object]) -> None:
     await run_in_thread(provider.keep_learned, model, facts)
 
 

@@ -10,10 +10,13 @@ import io
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from chatcore.providers.base import ChatMessage, Image, Request
 from chatcore.providers.dialects import Dialect
+
+if TYPE_CHECKING:  # only who sends images needs it
+    from PIL import Image as PillowImage
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +97,7 @@ def _convert_image(media_type: str, data: bytes, max_side: int, types: frozenset
         return _encode_picture(picture, side)
 
 
-def _encode_picture(picture: Any, side: int) -> Image:
+def _encode_picture(picture: "PillowImage.Image", side: int) -> Image:
     """Return the first picture of an image: a PNG if it has clear places, else a JPEG."""
     from PIL import ImageOps
 

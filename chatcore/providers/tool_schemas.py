@@ -6,7 +6,6 @@ simpler schema lets a model make a mistake that the tool itself reports.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from chatcore.providers.base import Tool
 
@@ -36,14 +35,14 @@ _SIMPLE_KEYWORDS = frozenset(
 )
 _MAX_DEPTH = 12
 
-Schema = dict[str, Any]
+Schema = dict[str, object]
 
 
 def build_schema(tool: Tool, *, is_simple: bool) -> Schema:
     """Return a tool's schema as it is sent; one that is to be held to strictly stays as it is."""
     if is_simple:
         return simplify_schema(tool.parameters)
-    return tool.parameters if tool.strict else flatten_schema(tool.parameters)
+    return dict(tool.parameters) if tool.strict else flatten_schema(tool.parameters)
 
 
 def flatten_schema(schema: Mapping[str, object]) -> Schema:
@@ -97,8 +96,9 @@ def _simplify(value: object, root: Mapping[str, object], *, depth: int) -> Schem
     if not isinstance(value, Mapping) or depth > _MAX_DEPTH:
         return {"type": "string"}  # `true`, which allows anything, or a schema without an end
     source = {**_resolve(value, root)}
-    if isinstance(source.get("allOf"), list):
-        for option in source.pop("allOf"):
+    if options := _list(source.get("allOf")):
+        del source["allOf"]
+        for option in options:
             source = {**_resolve(option, root), **source} if isinstance(option, Mapping) else source
     if "oneOf" in source:
         source.setdefault("anyOf", source["oneOf"])
@@ -166,7 +166,7 @@ def _choose_type(source: Mapping[str, object]) -> str:
     return "string"
 
 
-def _resolve(part: Mapping[str, object], root: Mapping[str, object]) -> Mapping[str, Any]:
+def _resolve(part: Mapping[str, object], root: Mapping[str, object]) -> Mapping[str, object]:
     """Return what a reference means, with what stands beside it; only definitions are known."""
     for _ in range(_MAX_DEPTH):
         reference = part.get("$ref")
@@ -179,7 +179,7 @@ def _resolve(part: Mapping[str, object], root: Mapping[str, object]) -> Mapping[
 
 def _find_definition(reference: str, root: Mapping[str, object]) -> Mapping[str, object]:
     steps = [step.replace("~1", "/").replace("~0", "~") for step in reference.split("/")[1:]]
-    found: Any = root if reference.startswith("#") else None
+    found: object = root if reference.startswith("#") else None
     for step in steps:
         found = found.get(step) if isinstance(found, Mapping) else None
     return found if isinstance(found, Mapping) and steps else {}

@@ -4,6 +4,7 @@ import importlib
 import json
 import pkgutil
 import uuid
+from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
@@ -60,10 +61,11 @@ def test_every_definition_is_a_closed_object_schema_whose_required_arguments_are
     tool: provider_base.Tool,
 ) -> None:
     assert tool.description
-    assert tool.parameters["type"] == "object"
-    assert tool.parameters["additionalProperties"] is False
-    assert set(tool.parameters.get("required", [])) <= tool.parameters["properties"].keys()
-    assert all(rule["description"] for rule in tool.parameters["properties"].values())
+    schema: Mapping[str, Any] = tool.parameters
+    assert schema["type"] == "object"
+    assert schema["additionalProperties"] is False
+    assert set(schema.get("required", [])) <= schema["properties"].keys()
+    assert all(rule["description"] for rule in schema["properties"].values())
 
 
 def test_an_unknown_tool_is_an_error_that_names_the_known_ones() -> None:

@@ -11,6 +11,7 @@ from chatcore.providers.answer_reader import classify_end
 from chatcore.providers.base import Connection, Tool, ToolCall
 from chatcore.providers.client import Deadline
 from chatcore.providers.errors import ContextOverflow, ProviderError, ProviderUnavailable
+from chatcore.providers.provider_data import list_thoughts, select_tagged_thoughts
 from tests.support.provider_calls import (
     build_connection,
     catch_error,
@@ -121,7 +122,7 @@ async def test_a_whole_message_of_anthropics_is_read(scripted: ScriptedModel) ->
     end = get_end(parts)
     assert (join_text(parts), join_reasoning(parts)) == ("Hello.", "Hm.")
     assert end.tool_calls == (ToolCall(id="toolu_1", name="look", arguments='{"at": "it"}'),)
-    assert end.provider_data["anthropic"]["thinking"] == [thought]
+    assert list_thoughts(end.provider_data) == [thought]
 
 
 @pytest.mark.parametrize(
@@ -337,7 +338,7 @@ async def test_thoughts_in_tags_are_apart_from_the_answer(
     assert (join_reasoning(parts), join_text(parts)) == (thought, answer)
     if protocol == "openai" and thought:
         # MiniMax wants them back in the text, as they stood.
-        tagged_thoughts = get_end(parts).provider_data["openai"]["tagged_thoughts"]
+        tagged_thoughts = select_tagged_thoughts(get_end(parts).provider_data, "test-model")
         assert text.startswith(tagged_thoughts)
         assert thought[:3] in tagged_thoughts
 

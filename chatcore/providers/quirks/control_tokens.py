@@ -6,12 +6,11 @@ provider's option `control_tokens` says that its server is of this kind.
 """
 
 import re
-from typing import Any
 
 _CONTROL_TOKEN = re.compile(r"<(?=[|｜][^|｜<>\n]{1,60}[|｜]>|(?:start|end)_of_turn>)")
 
 
-def escape_control_tokens(value: object) -> Any:
+def escape_control_tokens(value: object) -> object:
     """Return a JSON value in whose texts no control token stands."""
     if isinstance(value, str):
         return _CONTROL_TOKEN.sub("‹", value)

@@ -4,7 +4,6 @@ They go back as one list on the same answer, each whole and unchanged, or its to
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from chatcore.providers.answer_reader import CollectedText
 from chatcore.providers.base import mend_surrogates
@@ -27,7 +26,7 @@ class ReasoningDetails:
                 self._details.append(_Detail(piece))
             self._details[-1].add_piece(piece)
 
-    def join(self) -> list[dict[str, Any]]:
+    def join(self) -> list[dict[str, object]]:
         """Return the whole details."""
         return [detail.join() for detail in self._details]
 
@@ -53,7 +52,7 @@ class _Detail:
             elif value is not None or name not in self._members:
                 self._members[name] = value
 
-    def join(self) -> dict[str, Any]:
+    def join(self) -> dict[str, object]:
         """Return the whole detail."""
         texts = {name: mend_surrogates(text.join()) for name, text in self._texts.items()}
         return self._members | texts

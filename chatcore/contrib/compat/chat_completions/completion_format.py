@@ -18,6 +18,7 @@ from chatcore.contrib.compat.client_messages import convert_messages
 from chatcore.contrib.compat.sealed_data import SEAL_NAME, seal
 from chatcore.models import Turn
 from chatcore.providers.base import Request, StreamEnd, StreamPart, TextDelta, Usage
+from chatcore.providers.provider_data import select_extras, select_reasoning
 
 # Clients know no word for an end that nobody knows; what they know is that such an answer is cut.
 FINISH_REASONS = {"refusal": "content_filter", "unknown": "length"}
@@ -69,7 +70,7 @@ class CompletionForm:
         """Return the event that ends a stream with an error; clients raise at it."""
         return streams.format_failure(error)
 
-    def _format_chunk(self, *choices: dict[str, Any], **members: Any) -> bytes:
+    def _format_chunk(self, *choices: dict[str, object], **members: object) -> bytes:
         """Return one chunk as an event of a stream."""
         head = self._build_head("chat.completion.chunk")
         return format_event(head | {"choices": choices} | members)
@@ -154,10 +155,10 @@ def _format_calls(final_part: StreamEnd) -> list[dict[str, object]]:
     Gemini's clients know `extra_content`, and send it back. So the rest of what the provider wants
     back travels there too, sealed, with the first call.
     """
-    extras = final_part.provider_data.get("openai", {}).get("extras", {})
+    extras = select_extras(final_part.provider_data)
     calls: list[dict[str, object]] = []
     for call in final_part.tool_calls:
-        extra = dict(extras.get(call.id, {}))
+        extra = {**extras.get(call.id, {})}
         if not calls and final_part.provider_data:
             extra[SEAL_NAME] = {"sealed": seal(final_part.provider_data)}
         function = {"name": call.name, "arguments": call.arguments}
@@ -172,8 +173,8 @@ def _format_calls(final_part: StreamEnd) -> list[dict[str, object]]:
 
 def _get_reasoning_details(final_part: StreamEnd) -> dict[str, object]:
     """Return OpenRouter's details of reasoning, which its clients know and send back."""
-    details = final_part.provider_data.get("openai", {}).get("reasoning_details")
-    return {"reasoning_details": details} if details else {}
+    details = select_reasoning(final_part.provider_data).details
+    return {"reasoning_details": [*details]} if details else {}
 
 
 def _get_finish_reason(final_part: StreamEnd) -> str:

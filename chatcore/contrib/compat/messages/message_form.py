@@ -216,7 +216,7 @@ class BlockWriter:
         self._open_type = block["type"]
         yield format_event("content_block_start", index=self._index, content_block=block)
 
-    def _close(self, *, signature: str = OWN_SIGNATURE) -> Iterator[bytes]:
+    def _close(self, *, signature: object = OWN_SIGNATURE) -> Iterator[bytes]:
         if not self._open_type:
             return
         if self._open_type == "thinking":
@@ -224,7 +224,7 @@ class BlockWriter:
         self._open_type = ""
         yield format_event("content_block_stop", index=self._index)
 
-    def _format_delta(self, type: str, **members: Any) -> bytes:
+    def _format_delta(self, type: str, **members: object) -> bytes:
         return format_event(
             "content_block_delta", index=self._index, delta={"type": type} | members
         )

@@ -10,7 +10,7 @@ from chatcore.contrib.compat.messages.input_messages import OWN_SIGNATURE
 from chatcore.contrib.compat.sealed_data import seal
 from chatcore.providers.anthropic import order_blocks
 from chatcore.providers.base import StreamEnd, ToolCall, Usage
-from chatcore.providers.provider_data import needs_seal
+from chatcore.providers.provider_data import list_thoughts, needs_seal, select_order
 
 Block = dict[str, Any]
 STOP_REASONS = {
@@ -32,7 +32,7 @@ class MessageEnvelope:
     id: str = field(default_factory=lambda: f"msg_{uuid4().hex}")
 
     def format_message(
-        self, content: list[Block], usage: Mapping[str, object], **members: Any
+        self, content: list[Block], usage: Mapping[str, object], **members: object
     ) -> dict[str, object]:
         """Return the message."""
         return {
@@ -55,7 +55,7 @@ class Compaction:
     """
 
     block: Block
-    usage: dict[str, Any]
+    usage: dict[str, object]
     headers: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -64,7 +64,7 @@ class Compaction:
         return str(self.block["content"])
 
 
-def add_iterations(usage: dict[str, Any], compaction: Compaction | None) -> dict[str, object]:
+def add_iterations(usage: dict[str, object], compaction: Compaction | None) -> dict[str, object]:
     """Return the token counts of an answer, with those of the compaction before it, if any."""
     if compaction is None:
         return usage
@@ -108,12 +108,11 @@ def write_compaction(compaction: Compaction) -> list[bytes]:
 
 def build_content(text: str, reasoning: str, final_part: StreamEnd) -> list[Block]:
     """Return the blocks of a whole answer, in the order in which they came."""
-    thinking = final_part.provider_data.get("anthropic", {})
-    thoughts = list(thinking.get("thinking", []))
+    thoughts = list_thoughts(final_part.provider_data)
     if not thoughts and reasoning:
         thoughts = [build_thought(reasoning)]
     calls = [build_call(call) for call in final_part.tool_calls]
-    blocks = order_blocks(text, thoughts, calls, thinking.get("order", []))
+    blocks = order_blocks(text, thoughts, calls, select_order(final_part.provider_data))
     seals = build_seals(final_part)
     place = next((n for n, each in enumerate(blocks) if each["type"] == "tool_use"), len(blocks))
     return [*blocks[:place], *seals, *blocks[place:]]
@@ -144,7 +143,7 @@ def build_call(call: ToolCall) -> Block:
     }
 
 
-def get_stop_members(final_part: StreamEnd) -> dict[str, Any]:
+def get_stop_members(final_part: StreamEnd) -> dict[str, object]:
     """Return why the answer ended."""
     if final_part.reason == "stop" and final_part.stop_sequence is not None:
         return {"stop_reason": "stop_sequence", "stop_sequence": final_part.stop_sequence}
@@ -170,7 +169,7 @@ def format_usage(usage: Usage | None) -> dict[str, object]:
     }
 
 
-def format_event(type: str, **members: Any) -> bytes:
+def format_event(type: str, **members: object) -> bytes:
     """Return an event of a stream: its name, and one line of JSON."""
     data = json.dumps({"type": type} | members, ensure_ascii=False, separators=(",", ":"))
     return f"event: {type}\ndata: ".encode() + data.encode() + b"\n\n"

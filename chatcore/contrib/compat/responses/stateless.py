@@ -86,15 +86,15 @@ class UnstoredResponse:
         self.created_at = int(time.time())
         self.request = request
         self.previous_id = previous_id or request.previous_response_id or None
-        self.messages = _load_messages(user, request)
+        input_messages = _load_messages(user, request)
         if memory:
-            _refuse_unknown_results(memory, self.messages)
-            self.messages = [*memory.messages, *self.messages]
+            _refuse_unknown_results(memory, input_messages)
+            input_messages = [*memory.messages, *input_messages]
             request.input.system_texts[:0] = memory.system_texts
         self.tools = StatelessTools(user.pk, request.servers)
         self.output: list[Item] = self.tools.build_list_items()
         allowed_items, self.messages = self.tools.run_allowed_calls(
-            self.messages, resuming.list_open_approvals(request)
+            input_messages, resuming.list_open_approvals(request)
         )
         self.output += allowed_items
         self._owner_id = user.pk
