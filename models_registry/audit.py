@@ -1,20 +1,20 @@
 """Write down who changed or tested the connection to a provider: the address, never a key."""
 
 import logging
-from typing import Any
 
 from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.auth.models import AnonymousUser, User
 
 from models_registry.models import Provider
 
 logger = logging.getLogger(__name__)
 
 
-def record_connection(user: Any, provider: Provider, act: str) -> None:
+def record_connection(user: User | AnonymousUser | None, provider: Provider, act: str) -> None:
     """Add an entry to the admin's log, and a line to the server's. A command has no user."""
     address = provider.base_url or "the SDK's own address"
     message = f"{act}: {provider.protocol} at {address}."
-    if user is not None:
+    if user is not None and user.pk is not None:
         LogEntry.objects.log_actions(
             user_id=user.pk,
             queryset=[provider],

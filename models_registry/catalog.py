@@ -12,14 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from django.apps import apps as installed_apps
+from django.apps.registry import Apps
 from django.db import transaction
-from django.db.models import Field
+from django.db.models import Field, Model, QuerySet
 
 from models_registry.prices import FIELDS as PRICE_FIELDS
 from models_registry.prices import look_up_prices
+
+Key = TypeVar("Key", bound=tuple[object, ...])
 
 CATALOG_PATH = Path(__file__).with_name("catalog.json")
 
@@ -57,7 +60,7 @@ class Catalog:
 
     date: datetime.date
 
-    providers: dict[str, dict[str, Any]]
+    providers: dict[str, dict[str, str]]
     models: tuple[CatalogModel, ...]
 
 
@@ -95,7 +98,7 @@ def look_up_model(name: str) -> CatalogModel | None:
     return max(candidates, key=lambda model: len(model.name), default=None)
 
 
-def sync(apps: Any = installed_apps, using: str = "default") -> int:
+def sync(apps: Apps = installed_apps, using: str = "default") -> int:
     """Bring the registry up to the catalog; return the number of rows created or changed.
 
     A value that differs from what the catalog last wrote is an operator's edit and stays.
@@ -106,8 +109,8 @@ def sync(apps: Any = installed_apps, using: str = "default") -> int:
     """
     provider_model = apps.get_model("models_registry", "Provider")
     ai_model = apps.get_model("models_registry", "AiModel")
-    providers = provider_model.objects.using(using)
-    models = ai_model.objects.using(using)
+    providers = provider_model._default_manager.using(using)
+    models = ai_model._default_manager.using(using)
     catalog = load_catalog()
     with transaction.atomic(using=using):
         active_names = _find_providers_with_key(providers, catalog)
@@ -142,7 +145,7 @@ def _is_snapshot(name: str, model_name: str) -> bool:
     )
 
 
-def _find_providers_with_key(providers: Any, catalog: Catalog) -> set[str]:
+def _find_providers_with_key(providers: QuerySet[Model], catalog: Catalog) -> set[str]:
     """Return the names of the providers that have a stored key or one in the environment."""
     variables = {name: values["api_key_env"] for name, values in catalog.providers.items()}
     variables.update(providers.values_list("name", "api_key_env"))
@@ -154,9 +157,9 @@ def _find_providers_with_key(providers: Any, catalog: Catalog) -> set[str]:
 
 
 def _merge_rows(
-    rows: Any,
+    rows: QuerySet[Model],
     key_fields: tuple[str, ...],
-    values_by_key: Mapping[tuple[Any, ...], Mapping[str, object]],
+    values_by_key: Mapping[Key, Mapping[str, object]],
 ) -> int:
     """Create the missing rows and update the unedited ones; return how many rows that were."""
     rows_by_key = {tuple(getattr(row, name) for name in key_fields): row for row in rows.all()}
@@ -185,7 +188,7 @@ def _merge_rows(
     return len(new_rows) + len(changed_rows)
 
 
-def _write_values(row: Any, values: Mapping[str, Any], *, is_new: bool) -> bool:
+def _write_values(row: Any, values: Mapping[str, object], *, is_new: bool) -> bool:
     """Write the catalog's values to the fields that no operator edited; return whether any changed.
 
     `row.catalog_values` remembers what the catalog wrote last, which is how an edit is recognized.
@@ -215,7 +218,7 @@ def _has_own_price(row: Any) -> bool:
     return not all(is_unedited(row, field) for field in fields)
 
 
-def is_unedited(row: Any, field: "Field[Any, Any]") -> bool:
+def is_unedited(row: Any, field: "Field[object, object]") -> bool:
     """Return True if a row has in this field what the catalog last wrote, or nothing yet."""
     last_value = row.catalog_values.get(field.name, field.get_default())
     return bool(getattr(row, field.name) == field.to_python(last_value))

@@ -3,11 +3,10 @@
 import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import BooleanField, IntegerField
+from django.db.models import BooleanField, Field, IntegerField
 
 from models_registry.catalog import CatalogModel, is_unedited
 from models_registry.models import AiModel
@@ -22,8 +21,8 @@ class Difference:
     pk: int
     model: str
     field: str
-    old: Any
-    new: Any
+    old: object
+    new: object
     is_edited: bool
 
     def describe(self) -> str:
@@ -140,9 +139,15 @@ def _clean_values(values: Mapping[str, object]) -> tuple[dict[str, object], list
     return usable, unusable
 
 
+def _get_field(name: str) -> "Field[object, object]":
+    field = AiModel._meta.get_field(name)
+    assert isinstance(field, Field), "values are those of columns"
+    return field
+
+
 def _clean_value(name: str, value: object) -> object:
     """Return the value as the field has it. Raises ValidationError and what Python raises."""
-    field: Any = AiModel._meta.get_field(name)
+    field = _get_field(name)
     if isinstance(field, IntegerField) and (not isinstance(value, int) or isinstance(value, bool)):
         raise ValidationError("It is no whole number.")
     if isinstance(field, BooleanField) and not isinstance(value, bool):
@@ -154,7 +159,7 @@ def _clean_value(name: str, value: object) -> object:
 
 
 def _is_as_compared(row: AiModel, change: Difference) -> bool:
-    field: Any = AiModel._meta.get_field(change.field)
+    field = _get_field(change.field)
     return bool(getattr(row, change.field) == field.to_python(change.old))
 
 
@@ -168,10 +173,10 @@ def _take_value(row: AiModel, change: Difference) -> bool:
 def _compare_row(row: AiModel, values: Mapping[str, object]) -> list[Difference]:
     differences = []
     for name, value in values.items():
-        field = AiModel._meta.get_field(name)
-        old, new = getattr(row, name), field.to_python(value)  # type: ignore[union-attr]
+        field = _get_field(name)
+        old, new = getattr(row, name), field.to_python(value)
         if old != new:
-            is_edited = not is_unedited(row, field)  # type: ignore[arg-type]
+            is_edited = not is_unedited(row, field)
             differences.append(
                 Difference(
                     pk=row.pk, model=str(row), field=name, old=old, new=new, is_edited=is_edited

@@ -1,6 +1,6 @@
 """The registry's rows: providers, and what each of their language models can do."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
@@ -18,6 +18,9 @@ Ability = Literal["supports_tools", "supports_images"]
 ABILITIES: tuple[Ability, ...] = get_args(Ability)
 
 
+Deconstruction = tuple[str, str, Sequence[object], dict[str, object]]
+
+
 def validate_port_and_host(address: str) -> None:
     """Refuse an address that no client can read, as `http://[::1`."""
     try:
@@ -31,7 +34,7 @@ class AddressField(models.CharField):
 
     default_validators = [validate_port_and_host]
 
-    def deconstruct(self) -> Any:
+    def deconstruct(self) -> Deconstruction:
         """Return Django's field, so that no migration names this module."""
         name, _, arguments, options = super().deconstruct()
         return name, "django.db.models.CharField", arguments, options
@@ -40,7 +43,7 @@ class AddressField(models.CharField):
 class ProtocolField(models.CharField):
     """A protocol. Migrations know Django's field without choices: a new one needs no migration."""
 
-    def deconstruct(self) -> Any:
+    def deconstruct(self) -> Deconstruction:
         """Return Django's field, so that no migration names this module."""
         name, _, arguments, options = super().deconstruct()
         options.pop("choices", None)
@@ -52,7 +55,7 @@ class PriceTiersField(models.JSONField):
 
     default_validators = [validate_price_tiers]
 
-    def deconstruct(self) -> Any:
+    def deconstruct(self) -> Deconstruction:
         """Return Django's field, so that no migration names this module."""
         name, _, arguments, options = super().deconstruct()
         return name, "django.db.models.JSONField", arguments, options

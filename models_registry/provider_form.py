@@ -93,13 +93,14 @@ class ProviderForm(forms.ModelForm):
             self._check_variable(form_data)
         return form_data
 
-    def save(self, commit: bool = True) -> Any:
+    def save(self, commit: bool = True) -> Provider:
         """Encrypt the typed key, or clear the stored one, and save the provider."""
         if self.cleaned_data["clear_api_key"]:
             self.instance.api_key = ""
         elif self.cleaned_data["api_key"]:
             self.instance.api_key = self.cleaned_data["api_key"]
-        return super().save(commit)
+        provider: Provider = super().save(commit)
+        return provider
 
     def _sends_machines_credentials(self, form_data: dict[str, Any]) -> bool:
         """Return whether a client that signs in by itself would do so at a named address."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
 
-JsonObject = dict[str, Any]
+JsonObject = dict[str, object]
 
 
 class DialectOptions(TypedDict, total=False):
@@ -84,9 +84,7 @@ def _check_names(options: Mapping[str, object], known: object, prefix: str) -> I
             yield f"{prefix}{name} is {_describe_type(types[name])}."
 
 
-def _is_of_type(value: Any, expected: Any) -> bool:
-    if expected is Any:
-        return True
+def _is_of_type(value: object, expected: Any) -> bool:
     arguments = get_args(expected)
     if get_origin(expected) is Literal:
         return value in arguments

@@ -5,6 +5,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
+from django.contrib.auth.models import AnonymousUser, User
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -24,7 +25,10 @@ TEST_TOKENS = 16
 
 
 def call_provider(
-    provider: Provider, *, user: object = None, model: AiModel | None = None
+    provider: Provider,
+    *,
+    user: User | AnonymousUser | None = None,
+    model: AiModel | None = None,
 ) -> dict[str, Any]:
     """Ask the provider for its list of models, and one of its models for a word.
 
