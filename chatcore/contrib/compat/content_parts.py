@@ -2,8 +2,8 @@
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from chatcore.base.rest import limits
 from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
@@ -22,7 +22,7 @@ TEXT_KEYS = {
     "refusal": "refusal",
 }
 # Given a part, its path and the number of its file in its message: the file, not stored yet.
-FileReader = Callable[[Mapping[str, Any], str, int], Attachment]
+FileReader = Callable[[Mapping[str, object], str, int], Attachment]
 
 
 class Content(NamedTuple):
@@ -44,9 +44,7 @@ def parse_content(value: object, path: str, file_readers: Mapping[str, FileReade
         raise InvalidFieldError(path, "A text, or a list of parts.")
     texts: list[str] = []
     files: list[Attachment] = []
-    for index, item in enumerate(value):
-        part_path = f"{path}[{index}]"
-        part = require_object(item, part_path)
+    for part_path, part in iterate_objects(value, path):
         type = str(part.get("type"))
         if type in TEXT_KEYS:
             texts.append(parse_text(part.get(TEXT_KEYS[type]), f"{part_path}.{TEXT_KEYS[type]}"))
@@ -103,6 +101,15 @@ def require_object(value: object, path: str) -> Mapping[str, object]:
     if not isinstance(value, Mapping):
         raise InvalidFieldError(path, "An object.")
     return value
+
+
+def iterate_objects(
+    items: Iterable[object], path: str
+) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield the objects of a list with their paths. Raises the 400 problem for anything else."""
+    for index, item in enumerate(items):
+        item_path = f"{path}[{index}]"
+        yield item_path, require_object(item, item_path)
 
 
 def parse_image(url: object, path: str, number: int) -> Attachment:

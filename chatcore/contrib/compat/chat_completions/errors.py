@@ -16,7 +16,7 @@ from chatcore.transfer import reader
 logger = logging.getLogger(__name__)
 
 # Given the body of a problem: the status and the body in the form of an API.
-ErrorForm = Callable[[Mapping[str, Any]], tuple[int, dict[str, Any]]]
+ErrorForm = Callable[[Mapping[str, object]], tuple[int, dict[str, object]]]
 # By the problem's type: the status and the code that OpenAI's clients know.
 OPENAI_ERRORS = {
     "context_overflow": (400, "context_length_exceeded"),
@@ -67,7 +67,7 @@ def handle_exception(
     return response
 
 
-def describe_failure(error: Exception) -> dict[str, Any]:
+def describe_failure(error: Exception) -> dict[str, object]:
     """Return the body of the problem for an error after the status has been sent."""
     problem = to_problem(error) or problems.build_outage_problem(error)
     if problem is None:

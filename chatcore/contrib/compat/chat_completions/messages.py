@@ -11,6 +11,7 @@ from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.client_messages import ClientMessage
 from chatcore.contrib.compat.content_parts import (
     Content,
+    iterate_objects,
     limit_messages,
     limit_text,
     parse_content,
@@ -55,9 +56,7 @@ def parse_messages(messages: object, model: AiModel) -> tuple[str | None, list[C
     limit_messages(messages)
     system_texts: list[str] = []
     client_messages: list[ClientMessage] = []
-    for index, item in enumerate(messages):
-        path = f"messages[{index}]"
-        message = require_object(item, path)
+    for path, message in iterate_objects(messages, "messages"):
         if message.get("role") in ("system", "developer"):
             content = _parse_content(message.get("content"), path)
             system_texts.append(limit_text(content.text, path))
@@ -153,9 +152,7 @@ def _parse_calls(value: object, path: str) -> Iterator[ToolCall]:
         return
     if not isinstance(value, list):
         raise InvalidFieldError(path, "A list of calls.")
-    for index, item in enumerate(value):
-        call_path = f"{path}[{index}]"
-        call = require_object(item, call_path)
+    for call_path, call in iterate_objects(value, path):
         function_path = f"{call_path}.function"
         function = require_object(call.get("function"), function_path)
         yield ToolCall(

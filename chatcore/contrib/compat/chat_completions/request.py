@@ -54,7 +54,7 @@ TOOL_PARAMS = frozenset({"tool_choice", "parallel_tool_calls"})
 
 
 class Function(ClientFunction):
-    parameters: dict[str, Any] | None = None
+    parameters: dict[str, object] | None = None
 
 
 class CompletionTool(Body):
@@ -88,8 +88,8 @@ class CompletionRequest:
     model_name: str
     system: str | None
     messages: list[ClientMessage]
-    tools: list[dict[str, Any]] = field(default_factory=list)
-    params: dict[str, Any] = field(default_factory=dict)
+    tools: list[dict[str, object]] = field(default_factory=list)
+    params: dict[str, object] = field(default_factory=dict)
     stream: bool = False
     include_usage: bool = False
     session_name: str = ""
@@ -173,7 +173,7 @@ def _list_ignored_fields(body: Mapping[str, Any], model: AiModel) -> list[str]:
 def parse_session_name(body: Mapping[str, object], headers: Mapping[str, str]) -> str:
     """Return the session's name from the header, or else from the metadata; empty if none."""
     source = SESSION_HEADER
-    name: Any = headers.get(SESSION_HEADER)
+    name: object = headers.get(SESSION_HEADER)
     metadata = body.get("metadata")
     if not name and isinstance(metadata, Mapping):
         source = "metadata.session_id"

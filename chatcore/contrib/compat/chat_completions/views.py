@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
@@ -34,7 +33,7 @@ class CompatibleAPIView(APIView):
     schema = None  # OpenAI publishes the document of this API
 
     def finalize_response(
-        self, request: Request, response: Response, *args: Any, **kwargs: Any
+        self, request: Request, response: Response, *args: object, **kwargs: object
     ) -> Response:
         """Add the headers about the user's limit of turns."""
         response = super().finalize_response(request, response, *args, **kwargs)
@@ -43,11 +42,11 @@ class CompatibleAPIView(APIView):
                 response.headers[name] = value
         return response
 
-    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response]:
+    def get_exception_handler(self) -> Callable[[Exception, dict[str, object]], Response]:
         """Return the handler of this API in place of the REST API's."""
         return partial(errors.handle_exception, format_error=self.format_error)
 
-    def format_error(self, problem: Mapping[str, object]) -> tuple[int, dict[str, Any]]:
+    def format_error(self, problem: Mapping[str, object]) -> tuple[int, dict[str, object]]:
         """Return the status and the body for the body of a problem."""
         return errors.format_error(problem)
 
@@ -64,7 +63,7 @@ class ChatCompletionsView(CompatibleAPIView):
 class ModelsView(CompatibleAPIView):
     """A view for the clients of both APIs, each of which gets errors in its own form."""
 
-    def format_error(self, problem: Mapping[str, object]) -> tuple[int, dict[str, Any]]:
+    def format_error(self, problem: Mapping[str, object]) -> tuple[int, dict[str, object]]:
         """Return the status and the body in the form of the client that sends the request."""
         if VERSION_HEADER in self.request.headers:
             return anthropic_errors.format_error(problem)
@@ -94,7 +93,7 @@ class UnknownUrlView(CompatibleAPIView):
     authentication_classes = ()  # type: ignore[assignment]
     permission_classes = ()
 
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+    def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         """Raise the 404 problem for every method."""
         raise errors.OpenAIProblem(
             404, "unknown_url", f"Unknown request URL: {request.method} {request.path[:200]}."

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.content_parts import (
     inspect_data,
+    iterate_objects,
     join_texts,
     limit_files,
     parse_data,
@@ -39,9 +39,9 @@ class Blocks:
     files: list[Attachment] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     thoughts: list[dict[str, str]] = field(default_factory=list)
-    results: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
-    compactions: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
-    cache_control: dict[str, Any] | None = None
+    results: list[tuple[str, Mapping[str, object]]] = field(default_factory=list)
+    compactions: list[tuple[str, Mapping[str, object]]] = field(default_factory=list)
+    cache_control: dict[str, object] | None = None
     order: list[str | int] = field(default_factory=list)
 
     @property
@@ -66,9 +66,7 @@ def parse_blocks(content: object, path: str, accepted_types: Sequence[str]) -> B
         return blocks
     if not isinstance(content, list):
         raise InvalidFieldError(path, "A text, or a list of content blocks.")
-    for index, item in enumerate(content):
-        block_path = f"{path}[{index}]"
-        block = require_object(item, block_path)
+    for block_path, block in iterate_objects(content, path):
         type = block.get("type")
         if type not in accepted_types:
             detail = f"Blocks of the type {type!r} are not supported here."

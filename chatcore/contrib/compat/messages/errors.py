@@ -40,7 +40,9 @@ MISSING_RESULTS_MESSAGE = (
 class MessagesProblem(Problem):
     """A problem of this API alone, with a code by which its clients know the cause."""
 
-    def __init__(self, error_code: str, detail: str, *, status: int = 400, **members: Any) -> None:
+    def __init__(
+        self, error_code: str, detail: str, *, status: int = 400, **members: object
+    ) -> None:
         details = {"error_code": error_code} | members
         super().__init__(status, error_code, detail, details=details)
 
@@ -69,12 +71,12 @@ def get_request_id() -> str | None:
 class MessagesAPIView(CompatibleAPIView):
     """A view with errors and headers in Anthropic's form."""
 
-    def format_error(self, problem: Mapping[str, object]) -> tuple[int, dict[str, Any]]:
+    def format_error(self, problem: Mapping[str, object]) -> tuple[int, dict[str, object]]:
         """Return the status and the body for the body of a problem."""
         return format_error(problem)
 
     def finalize_response(
-        self, request: Request, response: Response, *args: Any, **kwargs: Any
+        self, request: Request, response: Response, *args: object, **kwargs: object
     ) -> Response:
         """Add the headers about the user's limit of turns under Anthropic's names."""
         response = super().finalize_response(request, response, *args, **kwargs)

@@ -7,10 +7,10 @@ from typing import Any
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.client_messages import ClientMessage
 from chatcore.contrib.compat.content_parts import (
+    iterate_objects,
     limit_messages,
     limit_text,
     parse_required_text,
-    require_object,
 )
 from chatcore.contrib.compat.messages.content_blocks import (
     Blocks,
@@ -35,8 +35,8 @@ class Input:
 
     messages: list[ClientMessage] = field(default_factory=list)
     system_texts: list[str] = field(default_factory=list)
-    system_cache_control: dict[str, Any] | None = None
-    compaction: tuple[str, Mapping[str, Any]] | None = None
+    system_cache_control: dict[str, object] | None = None
+    compaction: tuple[str, Mapping[str, object]] | None = None
 
 
 def parse_input(body: Mapping[str, object], model: AiModel) -> Input:
@@ -50,9 +50,7 @@ def parse_input(body: Mapping[str, object], model: AiModel) -> Input:
     limit_messages(items)
     parsed_input = Input()
     _add_system(parsed_input, body.get("system"), "system")
-    for index, item in enumerate(items):
-        path = f"messages[{index}]"
-        message = require_object(item, path)
+    for path, message in iterate_objects(items, "messages"):
         if message.get("role") == "system":
             _add_system(parsed_input, message.get("content"), f"{path}.content")
         else:

@@ -88,7 +88,7 @@ BETA_HEADER = "anthropic-beta"
 
 class AnswerFormat(Body):
     type: Literal["json_schema"]
-    json_schema: dict[str, Any] = Field(alias="schema")
+    json_schema: dict[str, object] = Field(alias="schema")
 
 
 class OutputConfig(Body):
@@ -98,7 +98,7 @@ class OutputConfig(Body):
 
 def build_params(
     body: Mapping[str, object], model: AiModel, choice: ToolChoice | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the parameters for the provider. Raises the 400 problem that names the field."""
     values = {name: body[name] for name in OWN_NAMES if body.get(name) is not None}
     if "max_tokens" not in values:
@@ -183,9 +183,9 @@ class MessageRequest(CompletionRequest):
     `summary` is what it says, once it is found to be right.
     """
 
-    system_cache_control: dict[str, Any] | None = None
+    system_cache_control: dict[str, object] | None = None
     edits: ContextEdits = field(default_factory=ContextEdits)
-    compaction: tuple[str, Mapping[str, Any]] | None = None
+    compaction: tuple[str, Mapping[str, object]] | None = None
     summary: str = ""
 
     @property

@@ -1,7 +1,7 @@
 """The tools of a request, and which of them the model may call."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -25,7 +25,9 @@ class MessageTool(ClientFunction):
     """A tool that the client runs; others run elsewhere."""
 
     type: Literal["custom"] | None = None
-    parameters: Annotated[dict[str, Any], AfterValidator(_drop_nulls)] = Field(alias="input_schema")
+    parameters: Annotated[dict[str, object], AfterValidator(_drop_nulls)] = Field(
+        alias="input_schema"
+    )
     cache_control: CacheControl | None = None
 
 

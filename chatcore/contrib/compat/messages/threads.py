@@ -6,7 +6,7 @@ new behind an answer, with the system text and the tools of before.
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID, uuid4
 
 from django.contrib.auth.models import User
@@ -33,7 +33,7 @@ class Thread:
     """The session of a thread by its name, and the tools that its client does not send again."""
 
     session_name: str
-    tools: list[dict[str, Any]] = field(default_factory=list)
+    tools: list[dict[str, object]] = field(default_factory=list)
 
 
 def format_message_id(turn: Turn, after_seq: int) -> str:

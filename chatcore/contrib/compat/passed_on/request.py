@@ -61,7 +61,7 @@ class PassedRequest:
 
     model: AiModel
     path: str
-    body: dict[str, Any]
+    body: dict[str, object]
 
     @property
     def is_stream(self) -> bool:

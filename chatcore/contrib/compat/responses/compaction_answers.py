@@ -1,7 +1,5 @@
 """Answer requests that only ask for a compaction."""
 
-from typing import Any
-
 from django.contrib.auth.models import User
 
 from chatcore.contrib.compat.models import StoredResponse
@@ -13,7 +11,7 @@ from chatcore.providers.base import Usage
 from chatcore.turns import capacity
 
 
-def compact(user: User, request: ResponseRequest) -> tuple[dict[str, Any], dict[str, str]]:
+def compact(user: User, request: ResponseRequest) -> tuple[dict[str, object], dict[str, str]]:
     """Compact a conversation; return the resource of the standard, and headers."""
     with capacity.take_slot(user.pk):
         session, origin = storage.store_input(user, request)

@@ -15,13 +15,13 @@ def format_error(problem: Mapping[str, object]) -> tuple[int, dict[str, Any]]:
     return status, body
 
 
-def describe_error(error: Exception) -> tuple[int, dict[str, Any]]:
+def describe_error(error: Exception) -> tuple[int, dict[str, object]]:
     """Return the status and the error, in OpenAI's form, for any exception."""
     status, body = format_error(openai_errors.describe_failure(error))
     return status, body["error"]
 
 
-def describe_failure(type: str, detail: str) -> dict[str, Any]:
+def describe_failure(type: str, detail: str) -> dict[str, object]:
     """Return the error of a turn that failed for this reason."""
     return format_error({"type": type, "detail": detail, "status": 502})[1]["error"]
 
@@ -29,6 +29,6 @@ def describe_failure(type: str, detail: str) -> dict[str, Any]:
 class ResponsesAPIView(CompatibleAPIView):
     """A view with errors in the form of this API."""
 
-    def format_error(self, problem: Mapping[str, object]) -> tuple[int, dict[str, Any]]:
+    def format_error(self, problem: Mapping[str, object]) -> tuple[int, dict[str, object]]:
         """Return the status and the body for the body of a problem."""
         return format_error(problem)

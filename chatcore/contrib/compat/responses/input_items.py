@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.client_messages import ClientMessage
@@ -26,7 +25,7 @@ from chatcore.tools.mcp.catalog import build_tool_name
 SYSTEM_ROLES = ("system", "developer")
 PHASES = ("commentary", "final_answer")
 # Given the id of an item and its path in the request: the item. Raises the 404 problem.
-ItemLoader = Callable[[str, str], Mapping[str, Any]]
+ItemLoader = Callable[[str, str], Mapping[str, object]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +145,7 @@ class _InputParser:
         joined_text = join_texts([last_message.content, text])
         self.result.messages[-1] = replace(last_message, content=joined_text)
 
-    def _add_reasoning(self, provider_data: dict[str, Any]) -> None:
+    def _add_reasoning(self, provider_data: dict[str, object]) -> None:
         """Note what the next answer's provider wants back; after a text it belongs to that."""
         last_message = self._get_open_answer()
         if last_message is None or last_message.provider_data or last_message.calls:

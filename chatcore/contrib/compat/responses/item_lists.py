@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
@@ -23,7 +22,7 @@ BATCH_SIZE = 25  # messages
 def build_loader(user: User) -> ItemLoader:
     """Return the function that finds what references in a request of this user name."""
 
-    def load_item(item_id: str, path: str) -> Mapping[str, Any]:
+    def load_item(item_id: str, path: str) -> Mapping[str, object]:
         item = find_item(user, item_id)
         if item is None:
             raise build_not_found("Item", item_id, param=path)

@@ -36,7 +36,7 @@ class Answer:
     calls: Sequence[ToolCall] = ()
     server_items: Sequence[Item] = ()
     status: ItemStatus = "completed"
-    provider_data: Mapping[str, Any]
+    provider_data: Mapping[str, object]
 
 
 def build_answer_items(answer: Answer, form: ReasoningForm) -> list[Item]:

@@ -167,7 +167,7 @@ class SchemaFormat(Body):
     type: Literal["json_schema"]
     name: str | None = None
     description: str | None = None
-    schema_: dict[str, Any] = Field(alias="schema")
+    schema_: dict[str, object] = Field(alias="schema")
     strict: bool | None = None
 
     def build_echo(self) -> dict[str, object]:
@@ -248,9 +248,9 @@ class ResponseRequest:
 
     model: AiModel
     input: ResponseInput
-    tools: list[dict[str, Any]]
+    tools: list[dict[str, object]]
     servers: list[RequestServer]
-    params: dict[str, Any]
+    params: dict[str, object]
     echo: dict[str, Any]
     stream: bool = False
     previous_response_id: str = ""
@@ -360,7 +360,7 @@ def _build_servers(body: ResponseBody, model: AiModel) -> list[RequestServer]:
     ]
 
 
-def _build_echo(body: ResponseBody, model: AiModel) -> dict[str, Any]:
+def _build_echo(body: ResponseBody, model: AiModel) -> dict[str, object]:
     """Return the fields that the response repeats, with their defaults."""
     text, reasoning, choice = body.text, body.reasoning, body.tool_choice
     return body.model_dump(include=REPEATED_FIELDS) | {
@@ -380,7 +380,7 @@ def _build_echo(body: ResponseBody, model: AiModel) -> dict[str, Any]:
     }
 
 
-def _build_params(body: ResponseBody, model: AiModel, *, has_tools: bool) -> dict[str, Any]:
+def _build_params(body: ResponseBody, model: AiModel, *, has_tools: bool) -> dict[str, object]:
     """Return the parameters for the provider, checked like those of a session."""
     values = body.model_dump(include=NUMBERS, exclude_unset=True)
     values |= {

@@ -45,7 +45,7 @@ class EventWriter:
         self._sealed_items: dict[str, Item] = {}
         self._open_calls: dict[str, int] = {}  # of MCP servers, and lists: their places
 
-    def begin(self, resource: dict[str, Any]) -> Iterator[Event]:
+    def begin(self, resource: dict[str, object]) -> Iterator[Event]:
         """Yield the events before the first item."""
         is_background = resource["background"]
         first_status = "queued" if is_background else "in_progress"
@@ -198,7 +198,7 @@ class EventWriter:
         )
         self._closed_kinds.add("reasoning")
 
-    def _build_reasoning(self, thing: str, moment: str, **members: Any) -> Event:
+    def _build_reasoning(self, thing: str, moment: str, **members: object) -> Event:
         """Return an event of the reasoning's summary, or of the reasoning itself."""
         if self._form.is_summary:
             type = f"response.reasoning_summary_{thing}.{moment}"
@@ -240,7 +240,7 @@ class EventWriter:
             "response.output_item.done", output_index=self._indexes["text"], item=item
         )
 
-    def _build_text(self, type: str, **members: Any) -> Event:
+    def _build_text(self, type: str, **members: object) -> Event:
         return self._build(
             type,
             item_id=f"msg_{self._stem}",

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from chatcore.contrib.compat.responses import ids
 from chatcore.models import McpServer, Message, ToolApproval, Turn
@@ -10,7 +9,7 @@ from chatcore.providers.base import ChatMessage, ToolCall
 from chatcore.tools.mcp import catalog
 from chatcore.turns import client_tools, waiting
 
-Item = dict[str, Any]
+Item = dict[str, object]
 
 
 @dataclass(frozen=True, kw_only=True)
