@@ -9,7 +9,7 @@ from django.db import models
 class AppendOnlyRows(models.QuerySet["AuditEntry"]):
     """Refuses what would change the log. Only its retention deletes (extension.py)."""
 
-    def update(self, **values: Any) -> NoReturn:
+    def update(self, **values: object) -> NoReturn:
         """Refuse."""
         raise TypeError("An entry of the audit log is never changed.")
 
@@ -62,6 +62,6 @@ class AuditEntry(models.Model):
             raise TypeError("An entry of the audit log is never changed.")
         super().save(*args, **options)
 
-    def delete(self, *args: Any, **options: Any) -> NoReturn:
+    def delete(self, *args: object, **options: object) -> NoReturn:
         """Refuse."""
         raise TypeError("Entries of the audit log are deleted by their retention only.")

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
@@ -62,7 +63,7 @@ class BudgetAdmin(ChatcoreAdmin):
     list_select_related = ("user", "group")
     autocomplete_fields = ("user",)
 
-    def get_changelist_instance(self, request: HttpRequest) -> Any:
+    def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
         """Read what is spent of all budgets of the page at once."""
         budgets = super().get_changelist_instance(request)
         for state in read_states(budgets.result_list):

@@ -148,7 +148,7 @@ def read_states(budgets: Iterable[Budget]) -> list[BudgetState]:
     """
     today = timezone.now().date()
     rows = list(budgets)
-    units: dict[Any, tuple[int, int]] = {}
+    units: dict[object, tuple[int, int]] = {}
     for (period, column), keys in _group_keys(rows).items():
         start, end = _find_period(period, today)
         sums = UsageSum.objects.filter(day__gte=start, day__lt=end)
@@ -187,7 +187,7 @@ def _find_period(period: str, today: datetime.date) -> tuple[datetime.date, date
 
 
 def _build_state(
-    budget: Budget, units: dict[Any, tuple[int, int]], today: datetime.date
+    budget: Budget, units: dict[object, tuple[int, int]], today: datetime.date
 ) -> BudgetState:
     start, end = _find_period(budget.period, today)
     known, estimated = units.get((budget.period, *_find_scope(budget)), (0, 0))

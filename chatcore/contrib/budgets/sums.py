@@ -48,7 +48,7 @@ class UsageTotal:
     is part of `cost` and not taken off.
     """
 
-    key: Any = None
+    key: object = None
     calls: int
     unpriced_calls: int
     input_tokens: int

@@ -1,7 +1,6 @@
 """Groups in the document that writes an installation down: what their members may use."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
@@ -35,14 +34,14 @@ class Groups(Section):
     def get_name(self, row: GroupRights) -> str:
         return str(row.group.name)
 
-    def describe_row(self, row: GroupRights) -> dict[str, Any]:
+    def describe_row(self, row: GroupRights) -> dict[str, object]:
         return {
             name: getattr(row, f"{kind}_names")
             for name, kind in KINDS.items()
             if getattr(row, f"limits_{name}")
         }
 
-    def set_values(self, row: GroupRights, values: Mapping[str, Any], author: Author) -> bool:
+    def set_values(self, row: GroupRights, values: Mapping[str, object], author: Author) -> bool:
         """Set lists of names; None takes a limit away."""
         before = None if row._state.adding else self.describe_row(row)
         for name, names in values.items():
@@ -62,7 +61,7 @@ class Groups(Section):
         row.save()
         return True
 
-    def get_default(self, field_name: str) -> Any:
+    def get_default(self, field_name: str) -> object:
         return None
 
     def deactivate(self, row: GroupRights) -> None:

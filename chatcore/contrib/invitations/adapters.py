@@ -1,8 +1,7 @@
 """What django-allauth asks this project, where a browser may come with an invitation."""
 
-from typing import Any
-
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import HttpRequest
 
@@ -19,7 +18,7 @@ class AccountAdapter(adapters.AccountAdapter):
         return super().is_open_for_signup(request)
 
     def save_user(
-        self, request: HttpRequest, user: Any, form: object, commit: bool = True
+        self, request: HttpRequest, user: User, form: object, commit: bool = True
     ) -> object:
         with transaction.atomic():
             user = super().save_user(request, user, form, commit)

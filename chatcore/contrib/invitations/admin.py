@@ -1,5 +1,6 @@
 """The admin's page of invitations, which shows each link once."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -42,13 +43,13 @@ class InvitationAdmin(ChatcoreAdmin):
         return False
 
     def formfield_for_manytomany(
-        self, db_field: Any, request: HttpRequest, **options: Any
+        self, db_field: object, request: HttpRequest, **options: object
     ) -> object:
         """Offer the groups that the inviter may give."""
         options["queryset"] = select_givable_groups(request.user)
         return super().formfield_for_manytomany(db_field, request, **options)
 
-    def get_fields(self, request: HttpRequest, obj: object = None) -> Any:
+    def get_fields(self, request: HttpRequest, obj: object = None) -> Sequence[str]:
         if obj is None:
             return self.fields
         return ("note", "groups", "made_by", "made_at", "expires_at", "used_at", "used_by")

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -14,7 +13,7 @@ from chatcore.base.metrics import Counts
 from chatcore.contrib.metrics import definitions
 from chatcore.contrib.metrics.snapshots import snapshots
 
-Execute = Callable[[str, Any, bool, dict[str, Any]], Any]
+Execute = Callable[[str, object, bool, dict[str, object]], object]
 
 UNKNOWN = "unknown"
 
@@ -102,7 +101,7 @@ def _watch_connection(*, connection: BaseDatabaseWrapper, **_: object) -> None:
 
 
 def _measure(
-    execute: Execute, sql: str, params: object, many: bool, context: dict[str, Any]
+    execute: Execute, sql: str, params: object, many: bool, context: dict[str, object]
 ) -> object:
     start = time.perf_counter()
     try:

@@ -46,7 +46,7 @@ class PromptSerializer(StrictSerializer, serializers.ModelSerializer[Prompt]):
         model = Prompt
         fields = ("id", "name", "text", "project", "created_at")
         read_only_fields = ("id", "created_at")
-        validators: list[Any] = []  # a name that is taken is said by the field
+        validators: list[object] = []  # a name that is taken is said by the field
 
     def validate_name(self, name: str) -> str:
         """Return the name in lower case."""

@@ -73,7 +73,7 @@ def create_share(
     return share, token
 
 
-def revoke_shares(owner: Any, **which: Any) -> int:
+def revoke_shares(owner: object, **which: object) -> int:
     """End those of a user's links that the filters name; return how many."""
     with transaction.atomic():
         shares = list_shares(owner).filter(**which).select_for_update(of=("self",))

@@ -1,7 +1,6 @@
 """Pages of links to one's chats: where they are made and revoked, and what anybody sees by one."""
 
 from itertools import chain
-from typing import Any
 from uuid import UUID
 
 from django import forms
@@ -119,7 +118,7 @@ def _describe(refusal: links.SharingRefused | Kept) -> str:
 
 
 def _render_dialog(
-    request: HttpRequest, session: Session, values: dict[str, Any] | None = None
+    request: HttpRequest, session: Session, values: dict[str, object] | None = None
 ) -> HttpResponse:
     own_links = links.list_shares(request.user.pk).filter(session=session)
     context = {

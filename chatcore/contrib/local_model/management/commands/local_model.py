@@ -3,7 +3,6 @@
 import importlib.util
 import sys
 from argparse import ArgumentParser
-from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -28,7 +27,7 @@ class Command(BaseCommand):
             help="the address under which other machines reach it, as http://models.internal:8090",
         )
 
-    def handle(self, *, host: str, port: int, url: str, **options: Any) -> None:
+    def handle(self, *, host: str, port: int, url: str, **options: object) -> None:
         if importlib.util.find_spec("xllamacpp") is None:
             raise CommandError(
                 "The embedded language model is not installed: pip install 'chatcore[local-model]'."
