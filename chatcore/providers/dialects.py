@@ -187,7 +187,7 @@ def find_unknown_field(connection: Connection, request: Request, refusal: str) -
         return None
     left_out = set(connection.options.get("without", ()))
     names = [name for name in (*_OWN_FIELDS, *request.params) if name not in left_out]
-    named = [name for name in names if _names_field(refusal, name)]
+    named = [name for name in names if _find_field(refusal, name) >= 0]
     if set(named) & set(_MAX_TOKENS_FIELDS):
         return _choose_other_limit(connection, named, refusal) if has_variants else None
     return {"without": sorted({*left_out, *named})} if named else None
@@ -200,10 +200,6 @@ def _choose_other_limit(connection: Connection, named: Iterable[str], refusal: s
     refused = min(places, key=lambda name: places[name])
     other = next(name for name in _MAX_TOKENS_FIELDS if name != refused)
     return {"max_tokens_field": other} if other != tried else None
-
-
-def _names_field(refusal: str, name: str) -> bool:
-    return _find_field(refusal, name) >= 0
 
 
 def _find_field(refusal: str, name: str) -> int:

@@ -5,15 +5,12 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from django.utils import timezone
-
 from chatcore.base.net.strangers import wait_for_stranger
 from chatcore.providers import client as provider_client
 from chatcore.providers.base import Connection
 from chatcore.providers.errors import ProviderError
 from chatcore.providers.protocols import load_protocol
 from chatcore.providers.registry import build_connection
-from models_registry import provider_lists
 from models_registry.models import Provider
 
 logger = logging.getLogger(__name__)
@@ -45,15 +42,6 @@ LOCAL_SERVERS = (
     LocalServer(name="lm-studio", title="LM Studio", port=1234),
     LocalServer(name="llama-cpp", title="llama.cpp", port=8080, tells_reading=True),
 )
-
-
-def learn_from_list(provider: Provider) -> int:
-    """Fill in what nobody knows of a provider's models; return how many models changed.
-
-    A list is a help and no need: where a provider has none, nothing is learned.
-    """
-    rows = read_list(provider).rows
-    return provider_lists.fill_unknown_values(provider, rows, date=timezone.now().date())
 
 
 @dataclass(frozen=True, kw_only=True)

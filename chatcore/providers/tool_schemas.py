@@ -120,7 +120,9 @@ def _simplify_parts(schema: Schema, root: Mapping[str, object], *, depth: int) -
     if options and schema["type"] != "object":
         simple_options = [_simplify(each, root, depth=depth + 1) for each in options]
         if len(simple_options) == 1:
-            schema |= {**simple_options[0], **_select_description(schema)}
+            if "description" in schema:
+                simple_options[0]["description"] = schema["description"]
+            schema |= simple_options[0]
         else:
             schema["anyOf"] = simple_options
             del schema["type"]
@@ -141,10 +143,6 @@ def _simplify_parts(schema: Schema, root: Mapping[str, object], *, depth: int) -
     if kind == "array":
         items = items[0] if isinstance(items, list) and items else items
         schema["items"] = _simplify(items, root, depth=depth + 1)
-
-
-def _select_description(schema: Schema) -> Schema:
-    return {name: schema[name] for name in ("description",) if name in schema}
 
 
 def _choose_type(source: Mapping[str, object]) -> str:

@@ -1,5 +1,6 @@
 """What a provider's own list says of its models is used where nobody said anything."""
 
+import datetime
 import json
 from typing import Any
 
@@ -8,9 +9,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from chatcore.providers.model_lists import learn_from_list
+from chatcore.providers.model_lists import read_list
 from models_registry.models import AiModel, Provider
-from models_registry.provider_lists import parse_row
+from models_registry.provider_lists import fill_unknown_values, parse_row
 from tests.support.scripted_model import ScriptedModel
 
 ROWS: list[tuple[Any, dict[str, Any]]] = [
@@ -58,6 +59,11 @@ ROWS: list[tuple[Any, dict[str, Any]]] = [
 @pytest.mark.parametrize(("row", "values"), ROWS)
 def test_each_list_is_read_in_its_own_words(row: Any, values: dict[str, Any]) -> None:
     assert parse_row(row) == values
+
+
+def learn_from_list(provider: Provider) -> int:
+    rows = read_list(provider).rows
+    return fill_unknown_values(provider, rows, date=datetime.date(2026, 11, 28))
 
 
 @pytest.mark.django_db(transaction=True)
