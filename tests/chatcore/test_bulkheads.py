@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import OperationalError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from rest_framework.test import APIClient
 
 from chatcore.base.net import strangers
-from chatcore.base.threads import ThreadPool
+from chatcore.base.threads import ThreadPool, outlive_errors
 from chatcore.models import McpServer, Session, Turn
 from chatcore.tools.mcp.refresh import refresh_server
 from chatcore.turns import control, lifecycle, recorder
@@ -235,3 +235,15 @@ def test_a_person_has_so_many_places_in_a_pool_and_others_have_theirs() -> None:
         assert executor.submit(asyncio.run, try_pool()).result() == "Bob is served."
     assert max(running_counts) == 2
     assert len(running_counts) == 20
+
+
+def test_a_thread_that_others_depend_on_outlives_outages_and_bugs(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for error in (OperationalError("server closed the connection unexpectedly"), KeyError("a bug")):
+        with outlive_errors("the round failed"):
+            raise error
+    outage, bug = caplog.records
+    assert (outage.levelname, outage.exc_info) == ("WARNING", None)
+    assert bug.levelname == "ERROR"
+    assert bug.exc_info
