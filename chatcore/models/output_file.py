@@ -1,9 +1,9 @@
 """What holds whole outputs of tools, and uploaded files, outside the database."""
 
 from functools import partial
-from typing import Any
 
 from django.db import models, transaction
+from django.db.models.deletion import Collector
 
 from chatcore import signals
 from chatcore.base.databases.fields import CascadingOneToOneField
@@ -11,7 +11,9 @@ from chatcore.models.attachment import Attachment
 from chatcore.models.session import Session
 
 
-def cascade_to_file(collector: Any, field: Any, rows: Any, using: str) -> None:
+def cascade_to_file(
+    collector: Collector, field: models.ForeignKey, rows: "models.QuerySet[OutputFile]", using: str
+) -> None:
     """Delete the rows with the output that they belong to, and their files after the commit."""
     names = list(rows.values_list("name", flat=True))
     announce = partial(signals.files_released.send, sender=OutputFile, names=names)

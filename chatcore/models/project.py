@@ -2,11 +2,11 @@
 
 import uuid
 from functools import partial
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models, transaction
+from django.db.models.deletion import Collector
 from django.utils import timezone
 
 from chatcore import signals
@@ -46,7 +46,9 @@ class Project(models.Model):
         return str(self.id) if are_titles_hidden.get() else self.name
 
 
-def cascade_to_content(collector: Any, field: Any, rows: Any, using: str) -> None:
+def cascade_to_content(
+    collector: Collector, field: models.ForeignKey, rows: "models.QuerySet[ProjectFile]", using: str
+) -> None:
     """Delete the files with their project, and what the store has of them after the commit."""
     names = list(rows.exclude(store_name="").values_list("store_name", flat=True))
     announce = partial(signals.files_released.send, sender=ProjectFile, names=names)

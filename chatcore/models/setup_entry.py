@@ -1,7 +1,5 @@
 """What the file of CHATCORE_SETUP_FILE sets, so that the rest of the program leaves it alone."""
 
-from typing import Any
-
 from django.db import models
 
 
@@ -37,5 +35,5 @@ class SetupEntry(models.Model):
     @property
     def text(self) -> str:
         """Say where it is set, and what."""
-        names: list[Any] = list(self.fields)
+        names: list[str] = list(self.fields)
         return f"CHATCORE_SETUP_FILE sets this ({', '.join(names) or 'its name'}). Change it there."

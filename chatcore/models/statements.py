@@ -24,12 +24,12 @@ from chatcore.models import CHAT_COLUMNS, Session
 _SESSIONS = Session._meta.db_table
 
 
-def to_uuid(value: Any) -> UUID:
+def to_uuid(value: UUID | str) -> UUID:
     """Return what the database stores as a UUID."""
     return value if isinstance(value, UUID) else UUID(value)
 
 
-def to_time(value: Any) -> datetime:
+def to_time(value: datetime | str) -> datetime:
     """Return what the database stores as a time; SQLite has it without a zone, perhaps as text."""
     time = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     return time if time.tzinfo else time.replace(tzinfo=UTC)
@@ -322,7 +322,7 @@ def _build_placeholders(values: Collection[int]) -> str:
 
 
 def _fetch_row(
-    statement: str, parameters: Sequence[Any], converters: Mapping[str, Callable[[Any], Any]]
+    statement: str, parameters: Sequence[Any], converters: Mapping[str, Callable[[Any], object]]
 ) -> dict[str, object] | None:
     """Return the first row of a statement by the names of its columns, or None if there is no row.
 

@@ -49,7 +49,7 @@ class TextRow:
     """
 
     id: int
-    session_key: object
+    session_key: UUID | str
     seq: int
     role: str
     content: str
@@ -128,7 +128,7 @@ def _build_rows(rows: Iterable[Sequence[Any]]) -> dict[int, TextRow]:
     }
 
 
-def _join_calls(tool_calls: Any) -> str:
+def _join_calls(tool_calls: str | list[dict[str, str]]) -> str:
     """Return names and arguments of tool calls, which the database gives as JSON.
 
     Calls of the search are left out: their arguments are questions.
