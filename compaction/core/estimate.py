@@ -58,8 +58,8 @@ NON_ASCII_WEIGHTS = (
     (re.compile(r"[\U00010000-\U0010ffff]"), 2.16),  # emoji, rare characters
 )
 
-# The plain estimate of FEAT-011, Token Counting Rules. Chatcore cannot import this and has its own
-# in sessions/token_estimate.py, as the page has in js/token_estimate.js; one test compares them.
+# The plain estimate of FEAT-011, Token Counting Rules. Nothing of chatcore is imported here, which
+# has its own in base/token_estimate.py, as the page has in js/token_estimate.js; a test compares.
 CHARS_PER_TOKEN = 4
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from compaction.core.estimate import estimate_summary
 from compaction.core.outcome import NumberedLine
 from compaction.core.policy import Policy
@@ -22,7 +23,6 @@ from compaction.summaries.call_log import UntrueSummary
 from compaction.summaries.source import HEADER
 
 ADDED_SHARE = 0.15  # of a summary's tokens may be what is added to it word for word
-CHARS_PER_TOKEN = 4
 SMALLEST_EXTRACT_CHARS = 200
 LENGTH_TOLERANCE = 1.5  # of its tokens; a summary that is longer loses sentences
 
@@ -60,7 +60,7 @@ class LedgerVerifier(SummaryVerifier):
         if self.policy.ledger.ratio:
             return summary
         free_chars = (len(lines) + len(previous or "") - len(summary)) // 2
-        max_chars = min(int(max_tokens * CHARS_PER_TOKEN * ADDED_SHARE), free_chars)
+        max_chars = min(int(max_tokens * CHARS_PER_TOKEN_ESTIMATE * ADDED_SHARE), free_chars)
         complete_summary, records = add_missing_lines(summary, index.sources, max_chars=max_chars)
         self._record(records)
         return complete_summary
@@ -105,7 +105,7 @@ class LedgerVerifier(SummaryVerifier):
         source_tokens = sum(estimate_summary(line.text, self.policy) for line in lines)
         source_tokens += estimate_summary(previous, self.policy)
         limit = min(max_tokens, source_tokens // 2)
-        max_chars = max_tokens * CHARS_PER_TOKEN
+        max_chars = max_tokens * CHARS_PER_TOKEN_ESTIMATE
         while max_chars >= SMALLEST_EXTRACT_CHARS:
             text = write_extract(previous, sources, max_chars=max_chars)
             if text and estimate_summary(text, self.policy) <= limit:

@@ -102,7 +102,7 @@ def learn_token_count(model: AiModel, request: Request, tokens: int) -> None:
         facts.model.name,
         calibration.load_calibration(facts.model.name, facts.model.window),
         real_tokens=tokens,
-        # ONECLAW counts by STORED_CHARS_PER_TOKEN, which is what a ratio refers to.
+        # ONECLAW counts by CHARS_PER_TOKEN_ESTIMATE, which is what a ratio refers to.
         estimate=lambda: estimate_transcript(transcript, ONECLAW),
     )
 

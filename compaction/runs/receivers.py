@@ -19,7 +19,6 @@ from compaction.sessions.memory_app import get_memory
 from compaction.sessions.request_size import describe_usage
 from compaction.sessions.session_context import SessionContext
 from compaction.summaries import state
-from compaction.summaries import state as summary_state
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +39,7 @@ def measure_and_request_run(*, session_id: UUID, **_: object) -> None:
             return
         usage = describe_usage(context)
         append_events(session_id, (EventType.CONTEXT_USAGE, usage))
-        has_work = usage["should_compact"] or summary_state.is_session_memory_full(context)
+        has_work = usage["should_compact"] or state.is_session_memory_full(context)
         action = _choose_action(context, should_compact=has_work)
         tokens = usage["estimated_input_tokens"]
         is_counted = usage["source"] == "provider"
@@ -64,7 +63,7 @@ def measure_and_request_run(*, session_id: UUID, **_: object) -> None:
 
 def request_fold(context: SessionContext, structured_state: StructuredState) -> None:
     """Request the run that folds a memory if it is full, as a response would."""
-    if not summary_state.is_full(structured_state, context.policy.memory):
+    if not state.is_full(structured_state, context.policy.memory):
         return
     if _choose_action(context, should_compact=True) == "compact":
         engine.request_run(context.facts.session_id, trigger=Trigger.AFTER_RESPONSE)

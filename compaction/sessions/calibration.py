@@ -25,8 +25,8 @@ MIN_RATIO_CHANGE = 0.01
 class Calibration:
     """What is known of a model's counts.
 
-    `ratio` is real tokens for each token that STORED_CHARS_PER_TOKEN gives. `window` is in tokens;
-    None if no refusal named one.
+    `ratio` is real tokens for each token that CHARS_PER_TOKEN_ESTIMATE gives. `window` is in
+    tokens; None if no refusal named one.
     """
 
     ratio: float = 1.0

@@ -51,7 +51,7 @@ class FixedSizes:
     tool_chars: int = 0
     reference_chars: int = 0  # the text around the summary, and the background beside it
     recalled_chars: int = 0  # what the open turn brings back from before the boundary
-    attached_tokens: int = 0  # text files of live messages, estimated by STORED_CHARS_PER_TOKEN
+    attached_tokens: int = 0  # text files of live messages, estimated by CHARS_PER_TOKEN_ESTIMATE
     attached_images: int = 0
 
     @property

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Literal
 from uuid import UUID
 
+from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from chatcore.events.types import ContextUsagePayload
 from compaction.core.attachments import compute_file_budget
 from compaction.core.budget import Budget
@@ -21,7 +22,6 @@ from compaction.core.transcript import Transcript, TranscriptEntry, change_entry
 from compaction.sessions import session_context
 from compaction.sessions.facts import count_live_messages, sum_message_tokens
 from compaction.sessions.session_context import NoSuchSession, SessionContext
-from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
 
 # A policy whose values for these knobs are ONECLAW's counts a message's text as it is stored.
 TEXT_KNOBS = (
@@ -163,7 +163,7 @@ def recount_tokens(context: SessionContext, stored_tokens: int, message_count: i
     knobs = context.policy.estimate
     framing_chars = message_count * knobs.per_message_chars
     text_tokens = estimate_text_tokens(
-        context, stored_tokens * STORED_CHARS_PER_TOKEN + framing_chars
+        context, stored_tokens * CHARS_PER_TOKEN_ESTIMATE + framing_chars
     )
     return text_tokens + message_count * knobs.per_message
 
@@ -195,14 +195,14 @@ def counts_like_host(policy: Policy) -> bool:
 
 
 def estimate_plain_tokens(context: SessionContext, *, before_seq: int | None = None) -> int:
-    """Return the size of the next request at STORED_CHARS_PER_TOKEN, whatever the policy.
+    """Return the size of the next request at CHARS_PER_TOKEN_ESTIMATE, whatever the policy.
 
     With `before_seq` it is the size of the request that this message answered.
     """
     facts = context.facts
     overhead_chars = facts.sizes.chars + len(facts.summary or "")
     message_tokens = sum_message_tokens(facts, before_seq=before_seq)
-    return overhead_chars // STORED_CHARS_PER_TOKEN + facts.sizes.attached_tokens + message_tokens
+    return overhead_chars // CHARS_PER_TOKEN_ESTIMATE + facts.sizes.attached_tokens + message_tokens
 
 
 def _measure_without_usage(context: SessionContext) -> Measurement:

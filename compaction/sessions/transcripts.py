@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
+from chatcore.base.token_estimate import estimate_tokens
 from chatcore.context import live_messages, revisions, summary_block
 from chatcore.context.live_messages import ActiveRevision, LiveMessage
 from chatcore.files.rendering import replace_file_texts
@@ -17,7 +18,6 @@ from compaction.core.outcome import Outcome
 from compaction.core.transcript import Transcript, TranscriptEntry
 from compaction.sessions.facts import SessionFacts
 from compaction.sessions.translation import (
-    estimate_stored_tokens,
     serialize_tools,
     to_entry,
     to_stored_entry,
@@ -49,7 +49,7 @@ def load_transcript(
     return Transcript(
         entries=entries,
         summary=revision.summary,
-        overhead_tokens=estimate_stored_tokens(wrapping_chars),
+        overhead_tokens=estimate_tokens(wrapping_chars),
         system=build_system_text(session),
         tools=serialize_tools(tool_definitions),
         family=session.model.provider.family if session.model else "",

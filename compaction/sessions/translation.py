@@ -4,20 +4,12 @@ from collections.abc import Sequence
 
 from chatcore.context.live_messages import LiveMessage
 from chatcore.providers.base import ChatMessage, Tool, ToolCall
-from compaction.core.estimate import CHARS_PER_TOKEN
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
-
-STORED_CHARS_PER_TOKEN = CHARS_PER_TOKEN  # the ratio behind the estimates that are stored
 
 
 def serialize_tools(tools: Sequence[Tool]) -> str:
     """Return about what a model is sent to describe the tools; only its length matters."""
     return "".join([tool.text for tool in tools])
-
-
-def estimate_stored_tokens(characters: int) -> int:
-    """Return the tokens that are stored as the estimate for a text of this length."""
-    return max(1, characters // STORED_CHARS_PER_TOKEN) if characters else 0
 
 
 def to_entry(

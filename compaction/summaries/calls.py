@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from compaction import policies
 from compaction.core.estimate import estimate_by_features
 from compaction.core.stages.base import SummaryFailed
@@ -12,7 +13,6 @@ from compaction.core.transcript import TranscriptEntry
 from compaction.models import CompactionRun
 from compaction.sessions.memory_app import get_memory
 from compaction.sessions.session_context import SessionContext
-from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
 from compaction.summaries import prompt as summary_prompt
 from compaction.summaries import state_delta, validation
 from compaction.summaries.cache_reuse import CacheReuse
@@ -159,7 +159,7 @@ class SummaryClient:
         self.verifier = get_memory().build_verifier(run, context.policy)
         self.token_ratio = token_ratio
         self.temperature: float | None = TEMPERATURE
-        self.density = 1 / STORED_CHARS_PER_TOKEN  # tokens a character
+        self.density = 1 / CHARS_PER_TOKEN_ESTIMATE  # tokens a character
         self.brevity = 1  # the summary is asked to be so many times shorter
         self.answer_factor = 1  # an answer may be so many times longer, for its reasoning
         self.final_failure: SummaryFailed | None = None  # after it, no call is made
@@ -196,7 +196,9 @@ class SummaryClient:
     def store_expected_seconds(self, job: SummaryJob, characters: int) -> None:
         """Store with the run how long it takes to summarize so many characters, where known."""
         call_count = -(-characters // max(1, self.measure_space(job, None)))
-        answer_chars = min(characters / 2, job.max_words / WORDS_PER_TOKEN * STORED_CHARS_PER_TOKEN)
+        answer_chars = min(
+            characters / 2, job.max_words / WORDS_PER_TOKEN * CHARS_PER_TOKEN_ESTIMATE
+        )
         seconds = self.pace.estimate_seconds(
             self._estimate_tokens("") * call_count + characters * self.density,
             min(job.max_tokens, answer_chars * self.density) * call_count,
@@ -407,7 +409,7 @@ class SummaryClient:
         token_limit = job.max_tokens
         if job.options.state is not None and job.max_tokens > 2 * DELTA_TOKENS:
             token_limit -= DELTA_TOKENS
-        half_of_source = chunk.characters // STORED_CHARS_PER_TOKEN * WORDS_PER_TOKEN / 2
+        half_of_source = chunk.characters // CHARS_PER_TOKEN_ESTIMATE * WORDS_PER_TOKEN / 2
         words = min(job.max_words, token_limit * WORDS_PER_TOKEN, half_of_source)
         return max(MIN_SUMMARY_WORDS, int(words / self.brevity))
 

@@ -26,6 +26,7 @@ from chatcore.accounts.spending import (
     settle_call,
 )
 from chatcore.base.databases.outages import store_patiently
+from chatcore.base.token_estimate import estimate_tokens
 from chatcore.models import Message, Session
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta
@@ -39,7 +40,6 @@ from chatcore.providers.errors import (
 from chatcore.providers.registry import build_connection, choose_effort
 from chatcore.turns.prepared_calls import build_next_request
 from compaction.models import pack_text
-from compaction.sessions.translation import estimate_stored_tokens
 from models_registry.models import AiModel
 
 logger = logging.getLogger(__name__)
@@ -434,8 +434,8 @@ def _build_call_result(
 ) -> CallResult:
     usage = answer.end.usage
     if usage is None:
-        input_tokens = estimate_stored_tokens(len(prompt.system) + len(prompt.text))
-        output_tokens = estimate_stored_tokens(len(answer.text))
+        input_tokens = estimate_tokens(len(prompt.system) + len(prompt.text))
+        output_tokens = estimate_tokens(len(answer.text))
     else:
         input_tokens = usage.input
         output_tokens = usage.output

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from chatcore.models import Session
 from chatcore.sessions import changes
 from compaction.core.budget import Budget
@@ -25,7 +26,6 @@ from compaction.sessions.session_context import (
     load_session_context,
 )
 from compaction.sessions.transcripts import set_background
-from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
 
 UNKNOWN_WINDOW_CHARS = 8_000  # of the state, where the window is not known
 
@@ -57,7 +57,7 @@ def render_background(
     """Return what is remembered, and the state cut to the room that a summary may take."""
     max_chars = UNKNOWN_WINDOW_CHARS
     if budget:
-        max_chars = budget.summary_tokens * STORED_CHARS_PER_TOKEN
+        max_chars = budget.summary_tokens * CHARS_PER_TOKEN_ESTIMATE
     texts = (memory_text, fit_state(structured_state, max_chars))
     return "\n\n".join(text for text in texts if text)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
+from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from compaction.core.estimate import estimate_summary
 from compaction.core.outcome import NumberedLine, Segment
 from compaction.core.policy import Policy
@@ -16,7 +17,6 @@ from compaction.core.state import SECTIONS, StructuredState, merge_delta, number
 from compaction.models import CompactionRun, ModelCall
 from compaction.sessions.memory_app import get_memory
 from compaction.sessions.session_context import SessionContext
-from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
 from compaction.summaries import source, state_delta
 from compaction.summaries import state as summary_state
 from compaction.summaries.call_log import CallPlace
@@ -308,4 +308,4 @@ def simulate_summary(task: SummaryTask, policy: Policy) -> SummaryOutcome:
     if policy.summary.spans == "frozen":
         text_tokens += estimate_summary(task.previous, policy)
     text_tokens = min(task.max_tokens, text_tokens)
-    return SummaryOutcome(text="x" * (STORED_CHARS_PER_TOKEN * text_tokens))
+    return SummaryOutcome(text="x" * (CHARS_PER_TOKEN_ESTIMATE * text_tokens))

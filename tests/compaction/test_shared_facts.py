@@ -15,7 +15,6 @@ from chatcore.web.message_pages import MAX_PAGE_SIZE
 from compaction.core.estimate import CHARS_PER_TOKEN
 from compaction.core.knobs import Place, TemplateName
 from compaction.core.presets import ONECLAW
-from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
 from compaction.summaries.templates import SUMMARY_TEMPLATES
 from models_registry.models import Provider
 
@@ -36,7 +35,6 @@ def test_the_page_keeps_as_many_messages_as_the_server_gives() -> None:
 def test_a_token_is_as_many_characters_everywhere() -> None:
     assert {
         CHARS_PER_TOKEN,
-        STORED_CHARS_PER_TOKEN,
         ONECLAW.estimate.chars_per_token,
         token_estimate.CHARS_PER_TOKEN_ESTIMATE,
         read_page_number("token_estimate.js", "CHARACTERS_PER_TOKEN"),

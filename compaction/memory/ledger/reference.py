@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from django.db.models import Q
 
+from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from compaction.core.budget import Budget, take_share
 from compaction.core.policy import Policy
 from compaction.memory.core.ledger.lines import normalize_text
@@ -13,7 +14,6 @@ from compaction.memory.ledger.rules import load_rules, to_core_lines
 from compaction.memory.models import LedgerLine
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.source_messages import list_shortened_seqs
-from compaction.sessions.translation import STORED_CHARS_PER_TOKEN
 
 UNKNOWN_BASIS = 8_000  # tokens, where the window is not known
 
@@ -76,7 +76,7 @@ def estimate_growth(context: SessionContext, last_seq: int) -> int:
 def count_ledger_chars(policy: Policy, budget: Budget | None) -> int:
     """Return the most characters that the ledger may take."""
     basis = budget.basis if budget else UNKNOWN_BASIS
-    chars_per_token = min(STORED_CHARS_PER_TOKEN, policy.estimate.chars_per_token)
+    chars_per_token = min(CHARS_PER_TOKEN_ESTIMATE, policy.estimate.chars_per_token)
     return int(take_share(policy.ledger.ratio, basis) * chars_per_token)
 
 
