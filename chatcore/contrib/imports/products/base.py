@@ -16,7 +16,7 @@ from html.parser import HTMLParser
 from typing import ClassVar
 
 from chatcore.contrib.imports.conversation import ChatFile, Conversation, ForeignProject
-from chatcore.contrib.imports.export_files import Export, Member, Sample, parse_json
+from chatcore.contrib.imports.export_files import Export, Member, Sample, parse_json, to_items
 from chatcore.contrib.imports.json_items import (
     HEAD_BYTES,
     MAX_ITEM_BYTES,
@@ -133,9 +133,9 @@ def read_role(value: object) -> str:
     return role if role in ("user", "system") else "assistant"
 
 
-def split_thoughts(text: str) -> tuple[str, str]:
-    """Return the thoughts at the beginning of an answer, and its words."""
-    match = _THOUGHTS.match(text)
+def split_thoughts(text: str, role: str = "assistant") -> tuple[str, str]:
+    """Return the thoughts at the beginning of an answer, and its words; others have words alone."""
+    match = _THOUGHTS.match(text) if role == "assistant" else None
     return (match.group(1).strip(), text[match.end() :]) if match else ("", text)
 
 
@@ -188,6 +188,15 @@ def build_link(title: str, url: str) -> str:
     if not label:
         return f"<{url}>"
     return f"[{label}](<{url}>)" if re.search(r"[\s()<>]", url) else f"[{label}]({url})"
+
+
+def build_links(sources: object) -> list[str]:
+    """Return a link to each of the pages that an answer names."""
+    return [
+        build_link(to_text(source.get("title")), to_text(source.get("url")))
+        for source in to_items(sources)
+        if source.get("url")
+    ]
 
 
 def list_links(links: Iterable[str]) -> str:

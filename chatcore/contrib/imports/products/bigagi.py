@@ -12,7 +12,13 @@ from chatcore.contrib.imports.conversation import (
 )
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
 from chatcore.contrib.imports.json_items import join_words, to_dict, to_text
-from chatcore.contrib.imports.products.base import Reader, Source, build_link, list_links, read_role
+from chatcore.contrib.imports.products.base import (
+    Reader,
+    Source,
+    build_links,
+    list_links,
+    read_role,
+)
 from chatcore.transfer.times import parse_time
 
 
@@ -75,12 +81,7 @@ def _add_fragment(built: ChatMessage, fragment: Mapping[str, object], links: lis
     elif kind in ("tool_invocation", "tool_response"):
         _add_call(built, part)
     elif kind == "annotations":
-        notes = to_items(part.get("annotations"))
-        links += [
-            build_link(to_text(note.get("title")), to_text(note["url"]))
-            for note in notes
-            if note.get("url")
-        ]
+        links += build_links(part.get("annotations"))
 
 
 def _add_call(built: ChatMessage, part: Mapping[str, object]) -> None:

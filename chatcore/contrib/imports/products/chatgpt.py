@@ -33,6 +33,7 @@ from chatcore.contrib.imports.products.base import (
     Reader,
     Source,
     build_link,
+    build_links,
     find_file,
     read_attributes,
 )
@@ -428,14 +429,7 @@ def _link_old_marks(text: str, citations: list[dict[str, object]]) -> str:
 
 def _list_links(reference: Mapping[str, object]) -> list[str]:
     items = to_items(reference.get("items")) or to_items(reference.get("sources"))
-    links = [
-        build_link(to_text(item.get("title")), to_text(item.get("url")))
-        for item in items
-        if item.get("url")
-    ]
-    if not links and reference.get("url"):
-        links = [build_link(to_text(reference.get("title")), to_text(reference["url"]))]
-    return list(dict.fromkeys(links))
+    return list(dict.fromkeys(build_links(items) or build_links([reference])))
 
 
 def _replace_words(words: str, update: Mapping[str, object]) -> str:

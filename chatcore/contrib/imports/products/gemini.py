@@ -12,13 +12,7 @@ from datetime import UTC, datetime, timedelta
 from chatcore.contrib.imports.conversation import ChatMessage, Conversation, Node, chain
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
 from chatcore.contrib.imports.json_items import join_words, to_dict, to_list, to_text
-from chatcore.contrib.imports.products.base import (
-    OddChat,
-    Reader,
-    Source,
-    find_file,
-    read_html,
-)
+from chatcore.contrib.imports.products.base import OddChat, Reader, Source, find_file, read_html
 from chatcore.files.text import decode_text
 from chatcore.transfer.times import parse_time
 

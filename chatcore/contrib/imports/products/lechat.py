@@ -17,7 +17,7 @@ from chatcore.contrib.imports.products.base import (
     OddChat,
     Reader,
     Source,
-    build_link,
+    build_links,
     find_file,
     has_keys,
     list_links,
@@ -107,11 +107,7 @@ def _build_message(item: Mapping[str, object], source: Source) -> ChatMessage:
         name = to_text(file.get("name")) or "file"
         member = source.export.find_by_path(f"{folder.rsplit('/', 1)[-1]}/{name}")
         built.files.append(find_file(member, name))
-    links = [
-        build_link(to_text(quote.get("title")), to_text(quote.get("url")))
-        for quote in to_items(item.get("quotes"))
-        if quote.get("url")
-    ]
+    links = build_links(item.get("quotes"))
     if links:
         built.text = join_words(built.text, list_links(links))
     return built

@@ -55,9 +55,7 @@ class NextChatReader(Reader):
 def _build_message(item: Mapping[str, object], time: datetime | None) -> ChatMessage:
     role = to_text(item.get("role"))
     text, files = read_parts(item.get("content"))
-    thoughts = ""
-    if role == "assistant":
-        thoughts, text = split_thoughts(text)
+    thoughts, text = split_thoughts(text, role)
     calls = [
         Call(
             id=to_text(tool.get("id")),

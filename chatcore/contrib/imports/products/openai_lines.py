@@ -81,7 +81,7 @@ def _build_message(item: Mapping[str, object]) -> ChatMessage:
             result=text,
         )
         return ChatMessage(role="assistant", calls=[result], created_at=time)
-    thoughts, text = split_thoughts(text) if role == "assistant" else ("", text)
+    thoughts, text = split_thoughts(text, role)
     calls = [
         Call(
             id=to_text(call.get("id")),

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from chatcore.contrib.imports.conversation import ChatMessage, Conversation, chain
 from chatcore.contrib.imports.export_files import Member, Sample, to_items
 from chatcore.contrib.imports.json_items import to_dict, to_text
-from chatcore.contrib.imports.products.base import Reader, Source, build_link, has_keys
+from chatcore.contrib.imports.products.base import Reader, Source, build_links, has_keys
 from chatcore.transfer.times import parse_time
 
 
@@ -57,8 +57,8 @@ def _read_blocks(entry: Mapping[str, object]) -> str:
 
 def _add_sources(answer: str, sources: list[dict[str, object]]) -> str:
     links = [
-        f"{number}. {build_link(to_text(source.get('title')), to_text(source.get('url')))}"
+        f"{number}. {link}"
         for number, source in enumerate(sources, 1)
-        if source.get("url")
+        for link in build_links([source])
     ]
     return "\n\n".join([answer, "\n".join(links)]) if links else answer

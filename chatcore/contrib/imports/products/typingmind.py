@@ -33,7 +33,7 @@ class TypingMindReader(Reader):
         for item in to_items(value.get("messages")):
             role = to_text(item.get("role"))
             text, files = read_parts(item.get("content"))
-            thoughts, text = split_thoughts(text) if role == "assistant" else ("", text)
+            thoughts, text = split_thoughts(text, role)
             messages.append(
                 ChatMessage(
                     role=read_role(role),
