@@ -8,9 +8,15 @@ from django.apps import apps
 from django.contrib.auth.models import User
 from django.db import connection
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.http import HttpRequest
 from rest_framework.test import APIClient
 
-from chatcore.base.rest.commits import NOTHING_STORED, PARTLY_STORED, UNKNOWN_STORED
+from chatcore.base.rest.commits import (
+    NOTHING_STORED,
+    PARTLY_STORED,
+    UNKNOWN_STORED,
+    describe_stored_part,
+)
 from chatcore.models import Session
 from tests.support.crash_points import build_lost_connection
 
@@ -104,3 +110,9 @@ def test_what_a_refusal_says_of_a_commit_that_fails_is_true(
         if said != [UNKNOWN_STORED]:
             assert is_changed is (said == [PARTLY_STORED]), f"commit {number}: {detail}"
     pytest.fail("The request makes more commits than this test expects.")
+
+
+def test_a_request_without_a_method_counts_as_one_that_writes() -> None:
+    """That of a WebSocket has none."""
+    assert describe_stored_part(HttpRequest(), OSError()) == NOTHING_STORED
+    assert describe_stored_part(None, OSError()) == ""

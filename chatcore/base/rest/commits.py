@@ -86,7 +86,7 @@ def all_or_nothing(request: object) -> Iterator[None]:
 
 def describe_stored_part(request: object, error: BaseException) -> str:
     """Return a sentence about what a failed request has stored; empty if it could store nothing."""
-    if getattr(request, "method", None) in (None, *SAFE_METHODS):
+    if request is None or getattr(request, "method", None) in SAFE_METHODS:
         return ""
     watch = getattr(request, "commit_watch", None)
     if watch is None:
