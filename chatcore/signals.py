@@ -7,7 +7,7 @@ from django.dispatch import Signal
 # Arguments: session_id (UUID), turn_id (UUID), message_id (int), model (str, "provider/name").
 response_completed = Signal()
 
-# The next three are sent in the transaction that makes the change, while the session's row is
+# The next four are sent in the transaction that makes the change, while the session's row is
 # locked. So receivers must be fast, and an exception in one undoes the change.
 
 # These messages are being deleted: what was written from them has to go.
@@ -18,6 +18,10 @@ messages_deleted = Signal()
 # summaries that cover them have been reverted.
 # Arguments: session (Session), seqs (Collection[int]).
 messages_superseded = Signal()
+
+# The model sees again what it saw under an earlier version of the context.
+# Arguments: revision (ContextRevision), which `restores` that version.
+context_rewound = Signal()
 
 # A session has got copies of the messages of `source` up to and including number `last_seq`, and
 # the newest summary that covers only these.

@@ -41,6 +41,7 @@ class Compaction(ExtensionConfig):
             (signals.response_completed, "runs.receivers.measure_and_request_run"),
             (signals.messages_deleted, "runs.receivers.forget_messages"),
             (signals.messages_superseded, "runs.receivers.supersede_messages"),
+            (signals.context_rewound, "runs.history.follow_rewind"),
             (signals.session_forked, "runs.receivers.copy_state_to_fork"),
             (signals.model_confirmed, "sessions.calibration.forget_window"),
         ):

@@ -11,6 +11,7 @@ from django.db.models import Max, Q
 from chatcore.base.actors import get_actor_id
 from chatcore.context.live_messages import load_current_seqs
 from chatcore.models import ContextEdit, ContextRevision, Session
+from chatcore.signals import context_rewound
 
 # The columns of a revision that decide what a request sends.
 REVISION_FIELDS = ("summary", "boundary_seq", "kept_seqs", "background", "placement")
@@ -116,7 +117,10 @@ def rewind_context(
         if to_version:
             session.revisions.get(version=to_version)
         sound_version = _find_sound_version(session, to_version)
-        return _restore_version(session, sound_version, ContextRevision.Source.REWIND, run=run)
+        source = ContextRevision.Source.REWIND
+        revision = _restore_version(session, sound_version, source, run=run)
+        context_rewound.send(ContextRevision, revision=revision)
+        return revision
 
 
 def reset_context(session_id: UUID, *, base_version: int | None = None) -> ContextRevision:

@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from chatcore.context import revisions
 from chatcore.context.history import load_history
+from chatcore.models import ContextRevision
 from chatcore.sessions import changes
 from compaction.models import CompactionRun
 from compaction.sessions.facts import load_session_facts
@@ -53,7 +54,7 @@ def go_back_to_read(run: CompactionRun) -> Iterator[None]:
 def go_back_to_install(run: CompactionRun) -> None:
     """Take back what the run replaces, if anything, in the transaction that installs the run."""
     if run.from_version is not None:
-        _show_version(run.session_id, run.from_version, run=str(run.pk))
+        _rewind_context(run.session_id, run.from_version, run=str(run.pk))
 
 
 class NothingToMove(Exception):
@@ -96,26 +97,28 @@ def move_context(session_id: UUID, version: int, *, base_version: int | None = N
     Raises NoSuchSession, and StaleContext when the context is no longer at `base_version`.
     """
     with transaction.atomic():
-        new_version = _show_version(session_id, version, base_version=base_version)
-        # The step has what was remembered then; people may have changed it since.
-        state.publish_memory(session_id)
-        changes.announce_context_change(session_id, new_version)
+        revision = _rewind_context(session_id, version, base_version=base_version)
+        changes.announce_context_change(session_id, revision.version)
 
 
-def _show_version(
-    session_id: UUID, to_version: int, *, base_version: int | None = None, run: str = ""
-) -> int:
-    """Restore a version, and mark the runs that are in force no more, or again.
-
-    Returns the new version. `run` goes on from there (`revisions.rewind_context`).
-    """
-    # This locks the session's row, and only then are runs locked (docs/concurrency.md).
+def _rewind_context(
+    session_id: UUID, version: int, *, base_version: int | None = None, run: str = ""
+) -> ContextRevision:
     try:
-        revision = revisions.rewind_context(
-            session_id, to_version=to_version, base_version=base_version, run=run
+        return revisions.rewind_context(
+            session_id, to_version=version, base_version=base_version, run=run
         )
     except ObjectDoesNotExist:
         raise NoSuchSession(str(session_id)) from None
+
+
+def follow_rewind(revision: ContextRevision) -> None:
+    """Mark the runs that are in force no more, or again, and bring back what they remembered.
+
+    Whoever went back holds the lock of the session's row; runs are locked after it
+    (docs/concurrency.md).
+    """
+    session_id = revision.session_id
     history = load_history(session_id)
     left_steps = set(history.list_path(revision.version - 1))
     new_steps = set(history.list_path(revision.version))
@@ -133,7 +136,9 @@ def _show_version(
         state.store_structured_state(session_id, after)
     else:
         state.rewind_structured_state(undone_runs)
-    return revision.version
+    if not revision.run:  # otherwise the run that goes on from there publishes its own
+        # The step has what was remembered then; people may have changed it since.
+        state.publish_memory(session_id)
 
 
 def _set_status(runs: list[CompactionRun], status: str) -> None:

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 from django.db import connection, transaction
+from rest_framework.test import APIClient
 
 from chatcore.context import revisions
 from chatcore.models import Session
@@ -40,6 +41,27 @@ def test_it_brings_back_the_whole_history(full: Session, scripted: ScriptedModel
         len([m for m in list_chat_calls(scripted)[-1].json["messages"] if m["role"] != "system"])
         == 15
     )
+
+
+def test_by_a_version_of_the_context_it_undoes_the_runs_after_that_one(
+    full: Session, api: APIClient
+) -> None:
+    first = engine.compact_now(full.pk, trigger="manual", up_to_seq=4)
+    second = engine.compact_now(full.pk, trigger="manual")
+    assert read_statuses(first, second) == ["applied", "applied"]
+    url = f"/api/v1/sessions/{full.pk}/context/rewind"
+    assert api.post(url, {"version": 1}, format="json").status_code == 200
+    assert read_statuses(first, second) == ["applied", "rewound"]
+    assert api.post(url, {"version": 2}, format="json").status_code == 200
+    assert read_statuses(first, second) == ["applied", "applied"]
+    assert api.post(url, {"version": 0}, format="json").status_code == 200
+    assert read_statuses(first, second) == ["rewound", "rewound"]
+
+
+def read_statuses(*runs: CompactionRun) -> list[str]:
+    for run in runs:
+        run.refresh_from_db()
+    return [run.status for run in runs]
 
 
 def test_what_changed_nothing_or_was_undone_cannot_be_undone(full: Session) -> None:
