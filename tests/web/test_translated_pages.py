@@ -68,6 +68,7 @@ UNTRANSLATED = {
         "http://…:11434",
         "http://tickets.test/mcp",
     ),
+    *("OpenAI", "Anthropic"),  # protocols have the names of their vendors
     *("/summarize", "/context", "/fork", "/export", "/model"),
 }
 
