@@ -19,8 +19,14 @@ from rest_framework.response import Response
 from chatcore.api import event_streams, idempotency
 from chatcore.api.errors import build_turn_problem
 from chatcore.api.serializers.attachments import AttachmentField
+from chatcore.api.serializers.messages import MessageSerializer, ToolCallSerializer
 from chatcore.api.serializers.sessions import ModelNameField
-from chatcore.api.serializers.turns import STREAM_HELP_TEXT, AnswerSerializer, StartedTurnSerializer
+from chatcore.api.serializers.turns import (
+    STREAM_HELP_TEXT,
+    AnswerSerializer,
+    ApprovalRequestSerializer,
+    StartedTurnSerializer,
+)
 from chatcore.base.databases.outages import find_outage
 from chatcore.base.rest import limits
 from chatcore.base.rest.fields import (
@@ -243,33 +249,36 @@ def build_turn_response(turn: Turn) -> Response:
     if turn.status in (Turn.Status.FAILED, Turn.Status.INTERRUPTED):
         raise build_turn_problem(turn)
     # Another answer has its question in an earlier turn.
-    rows = Message.objects.filter(Q(turn=turn) | Q(pk=turn.question_id))
+    of_turn = Message.objects.filter(Q(turn=turn) | Q(pk=turn.question_id))
     replacements = Message.objects.filter(replaces=OuterRef("pk"))
     messages = list(
-        rows.annotate(is_replaced=Exists(replacements))
+        of_turn.annotate(is_replaced=Exists(replacements))
         .prefetch_related("attachments")
         .order_by("seq")
     )
-    assistant_messages = [message for message in messages if message.role == Message.Role.ASSISTANT]
-    is_waiting = turn.status == Turn.Status.WAITING
-    open_calls = waiting.find_open_calls(turn) if is_waiting else waiting.OpenCalls()
-    body = {
-        "turn": turn.pk,
-        "status": turn.status,
-        "user_message": next((row for row in messages if row.pk == turn.question_id), None),
-        "assistant_message": assistant_messages[-1] if assistant_messages else None,
-        "tool_messages": [message for message in messages if message.role == Message.Role.TOOL],
-        "requires_action": open_calls.client_calls,
-        "approvals": waiting.build_approval_requests(turn, open_calls.undecided_calls),
-        "notices": turn.list_new_notices(),
-    }
     # Few messages are versions of each other. Which are is asked of the whole session.
     has_versions = any(
         message.replaces_id or message.is_replaced  # type: ignore[attr-defined]  # annotated
         for message in messages
     )
     context = {"versions": versions.map_message_versions(turn.session_id) if has_versions else {}}
-    return Response(AnswerSerializer(body, context=context).data, status=201)
+    # By one serializer: to make the fields of one takes as long as a query.
+    rows = MessageSerializer(messages, many=True, context=context).data
+    answers = [row for row in rows if row["role"] == Message.Role.ASSISTANT]
+    is_waiting = turn.status == Turn.Status.WAITING
+    open_calls = waiting.find_open_calls(turn) if is_waiting else waiting.OpenCalls()
+    approvals = waiting.build_approval_requests(turn, open_calls.undecided_calls)
+    body = {
+        "turn": turn.pk,
+        "status": turn.status,
+        "user_message": next((row for row in rows if row["id"] == turn.question_id), None),
+        "assistant_message": answers[-1] if answers else None,
+        "tool_messages": [row for row in rows if row["role"] == Message.Role.TOOL],
+        "requires_action": ToolCallSerializer(open_calls.client_calls, many=True).data,
+        "approvals": ApprovalRequestSerializer(approvals, many=True).data,
+        "notices": turn.list_new_notices(),
+    }
+    return Response(body, status=201)
 
 
 def _describe_started_turn(request: Request, turn: Turn, after_seq: int) -> dict[str, object]:
