@@ -4,9 +4,10 @@
 """
 
 from django.contrib import admin
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import URLPattern, URLResolver, include, path, re_path
 from django.utils.module_loading import autodiscover_modules, module_has_submodule
 
+from chatcore.base.rest.routes import handle_unknown_path
 from chatcore.extension import list_extension_configs
 
 # As admin.autodiscover(), with packages that import no page themselves (chatcore/admin/).
@@ -15,13 +16,15 @@ autodiscover_modules("admin", "admin.pages", register_to=admin.site)
 handler400 = "chatcore.web.refused_forms.refuse_request"
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    # First, because most requests are for it: Django tries one pattern after another.
+    path("api/", include("chatcore.api.urls")),
     path("admin/", admin.site.urls),
-    # Those of apps come first: the last route of the REST API matches all paths.
     *(
         path("", include(f"{config.name}.urls"))
         for config in list_extension_configs()
         if module_has_submodule(config.module, "urls")
     ),
-    path("api/", include("chatcore.api.urls")),
+    # Only what no app has either.
+    path("api/", include([re_path("", handle_unknown_path)])),
     path("", include("chatcore.web.urls")),
 ]

@@ -1,6 +1,6 @@
 """The routes of the REST API, each with and without a slash at its end."""
 
-from django.urls import path, re_path
+from django.urls import path
 from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSplitView
 
 from chatcore.api import (
@@ -21,7 +21,7 @@ from chatcore.api import (
     turns,
     versions,
 )
-from chatcore.base.rest.routes import build_url_patterns, handle_unknown_path
+from chatcore.base.rest.routes import build_url_patterns
 
 ROUTES = {
     "v1/sessions": sessions.SessionListView,
@@ -67,6 +67,4 @@ urlpatterns = [
     *build_url_patterns(ROUTES),
     path("schema/", SpectacularJSONAPIView.as_view(), name="schema"),
     path("docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
-    # Last, because it matches everything; other apps' routes are included before this module.
-    re_path("", handle_unknown_path),
 ]
