@@ -42,7 +42,8 @@ def test_names_of_models_are_words_in_every_list_of_them(
     guarded_page: Page, session: Session, model: AiModel
 ) -> None:
     providers = Provider.objects.bulk_create(
-        Provider(name=f"{number} {clean_text(text)}"[:64], protocol="openai")
+        # Without the slash, behind which the model's name begins. A form takes slugs alone.
+        Provider(name=f"{number} {clean_text(text)}".replace("/", "|")[:64], protocol="openai")
         for number, text in enumerate(SAMPLE_TEXTS)
     )
     rows = [
