@@ -24,6 +24,7 @@ import uvicorn
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
+from chatcore.base.databases.statement_watchers import add_watcher
 from measure.benchmarks.load.product import run_provider
 from measure.turn.__main__ import PACE, SHORT_TOKENS
 
@@ -56,8 +57,7 @@ class TurnPath:
 
     def watch_connection(self, *, connection: BaseDatabaseWrapper, **_: Any) -> None:
         """Note the statements of a connection (a receiver of `connection_created`)."""
-        if self.note_statement not in connection.execute_wrappers:
-            connection.execute_wrappers.append(self.note_statement)
+        add_watcher(connection, self.note_statement)
 
     def note_statement(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         """Note a statement (an execute wrapper of Django's)."""

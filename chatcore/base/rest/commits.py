@@ -5,10 +5,11 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 from django.http import HttpRequest
 
 from chatcore.base.databases.outages import DATABASE_AWAY, find_outage
+from chatcore.base.databases.statement_watchers import watch_statements
 
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 # Statements that change a conversation. What the framework writes besides, as the counters of the
@@ -25,9 +26,9 @@ UNKNOWN_STORED = "It is not known whether it was stored: look before you send it
 class CommitWatch:
     """An execute wrapper (Django's) that notes when a change of a conversation is committed.
 
-    `pending` counts the changes whose commit was not heard of; those of a rollback stay. `failure`
-    is the error of the last statement that failed. What fails while changes are pending, and is no
-    statement, may be their commit, whatever was stored on another connection since.
+    `pending` counts the changes whose commit was not confirmed; those of a rollback stay. `failure`
+    is the error of the last statement that failed. An error that came from no statement while
+    changes were pending may have come from their commit.
     """
 
     def __init__(self) -> None:
@@ -67,7 +68,7 @@ def watch_commits(request: HttpRequest) -> Iterator[None]:
         return
     watch = CommitWatch()
     request.commit_watch = watch  # type: ignore[attr-defined]
-    with connection.execute_wrapper(watch):
+    with watch_statements(connections[DEFAULT_DB_ALIAS], watch):
         yield
 
 
@@ -75,7 +76,7 @@ def watch_commits(request: HttpRequest) -> Iterator[None]:
 def all_or_nothing(request: object) -> Iterator[None]:
     """Count what fails inside as not stored.
 
-    For work of several transactions whose parts nobody sees before the last one is committed.
+    For work of several transactions whose parts stay hidden until the last one is committed.
     """
     with contextlib.ExitStack() as undo:
         if watch := getattr(request, "commit_watch", None):

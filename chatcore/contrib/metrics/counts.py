@@ -3,17 +3,17 @@
 import time
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.utils import timezone
 
+from chatcore.base.databases.statement_watchers import add_watcher
 from chatcore.base.metrics import Counts
 from chatcore.contrib.metrics import definitions
 from chatcore.contrib.metrics.snapshots import snapshots
-
-Execute = Callable[[str, object, bool, dict[str, object]], object]
 
 UNKNOWN = "unknown"
 
@@ -95,13 +95,11 @@ class PrometheusCounts(Counts):
 
 
 def _watch_connection(*, connection: BaseDatabaseWrapper, **_: object) -> None:
-    # The object stays when its connection is closed and opened again.
-    if _measure not in connection.execute_wrappers:
-        connection.execute_wrappers.append(_measure)
+    add_watcher(connection, _measure)
 
 
 def _measure(
-    execute: Execute, sql: str, params: object, many: bool, context: dict[str, object]
+    execute: Callable[..., object], sql: str, params: object, many: bool, context: dict[str, Any]
 ) -> object:
     start = time.perf_counter()
     try:
