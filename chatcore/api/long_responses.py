@@ -10,8 +10,10 @@ is signed out, while a stream is open, sees its end within seconds (chatcore/acc
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
+from typing import TypeVar
 
+from asgiref.sync import async_to_sync
 from django.db import connections
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
@@ -23,6 +25,8 @@ from chatcore.base.asgi import Application, Message, Receive, Scope, Send
 SCOPE_EXTENSION = "chatcore.long_responses"  # the key in the ASGI scope under which a view puts it
 LAST_MESSAGE = {"type": "http.response.body", "body": b""}
 LAST_SECONDS = 1.0
+
+T = TypeVar("T")
 
 
 class Handover:
@@ -42,13 +46,14 @@ class Handover:
         sender: Sender | None,
         on_end: Callable[[], object] | None,
     ) -> None:
-        """Take the stream over. If the client has left, it has ended already."""
+        """Take the stream over. If the client has left, it is over already."""
         with self._lock:
             self.sender = sender
             self.body = body
             self._on_end = on_end
             is_late = self._is_over
         if is_late:
+            async_to_sync(close_body)(body)
             self.end()
 
     def watch(self, on_end: Callable[[], object]) -> None:
@@ -117,6 +122,33 @@ def call_at_end(request: HttpRequest, on_end: Callable[[], object]) -> None:
         handover.watch(on_end)
 
 
+def run_for_client(request: HttpRequest, work: Coroutine[object, None, T]) -> T:
+    """Run a coroutine from the thread of a view, and cancel it when the client leaves.
+
+    Raises asyncio.CancelledError then. It is no Exception, so no handler logs it or builds an
+    answer that nobody receives, and Django takes it as the end of the request.
+    """
+
+    async def run_until_client_leaves() -> T:
+        task = asyncio.ensure_future(work)
+        loop = asyncio.get_running_loop()
+        call_at_end(request, lambda: loop.call_soon_threadsafe(_cancel_once, task))
+        while not task.done():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError:  # asgiref's, which notices most clients that leave
+                _cancel_once(task)
+        return task.result()
+
+    return async_to_sync(run_until_client_leaves)()
+
+
+def _cancel_once(task: asyncio.Task[T]) -> None:
+    """Cancel a task; a second cancellation would end what it does about the first."""
+    if not task.cancelling():
+        task.cancel()
+
+
 def _find_handover(request: HttpRequest) -> Handover | None:
     extensions = getattr(request, "scope", {}).get("extensions") or {}
     handover: Handover | None = extensions.get(SCOPE_EXTENSION)
@@ -151,6 +183,9 @@ async def serve_request(
         if handover.body is not None:
             await _send_stream(handover, handover.body, response_starts, receive, send)
     finally:
+        # When the client has left before the response began, nothing of the body was sent.
+        if handover.body is not None:
+            await close_body(handover.body)
         handover.end()
 
 
@@ -198,12 +233,17 @@ async def _send_until_disconnect(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if isinstance(body, AsyncGenerator):
-            await body.aclose()
+        await close_body(body)
     if is_signed_out:
         # A client that does not read could make this wait for ever.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(send(LAST_MESSAGE), LAST_SECONDS)
+
+
+async def close_body(body: AsyncIterator[bytes]) -> None:
+    """End a stream, wherever it is, and what it holds."""
+    if isinstance(body, AsyncGenerator):
+        await body.aclose()
 
 
 async def _send_body(body: AsyncIterator[bytes], send: Send) -> None:

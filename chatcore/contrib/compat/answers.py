@@ -4,12 +4,11 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Protocol
 
-from asgiref.sync import async_to_sync
 from django.db import close_old_connections
 from django.http.response import HttpResponseBase
 from rest_framework.response import Response
 
-from chatcore.api.long_responses import call_at_end
+from chatcore.api.long_responses import call_at_end, run_for_client
 from chatcore.api.turn_requests import wait_for_end
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.auth import SignedInRequest
@@ -122,7 +121,8 @@ def _answer_without_memory(
         )
     # The model may take minutes, and other requests need this thread's connection meanwhile.
     close_old_connections()
-    text, reasoning, final_part = async_to_sync(streams.collect_parts)(exchange.stream_parts())
+    parts_of_answer = streams.collect_parts(exchange.stream_parts())
+    text, reasoning, final_part = run_for_client(request, parts_of_answer)
     return Response(
         form.format_answer(text, reasoning, final_part),
         headers=exchange.build_headers() | ignored_header,

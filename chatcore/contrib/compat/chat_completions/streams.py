@@ -8,13 +8,12 @@ from types import TracebackType
 from typing import TypeVar
 from uuid import UUID
 
-from asgiref.sync import async_to_sync
 from django.db import close_old_connections
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
 from chatcore.api import event_streams
-from chatcore.api.long_responses import hand_over_stream
+from chatcore.api.long_responses import hand_over_stream, run_for_client
 from chatcore.base.threads import run_in_thread
 from chatcore.contrib.compat.chat_completions import errors
 from chatcore.models import Session, Turn
@@ -123,9 +122,10 @@ def hand_over(
     last event.
     """
     close_old_connections()  # the stream opens connections for its own reads
+    body = _start_stream(stream, format_failure)
     with ExitStack() as at_failure:
         at_failure.callback(on_end)
-        body = async_to_sync(_await_first_chunk)(stream, format_failure)
+        run_for_client(request, _await_start(body))
         at_failure.pop_all()
     return hand_over_stream(
         request,
@@ -136,22 +136,28 @@ def hand_over(
     )
 
 
-async def _await_first_chunk(
+async def _start_stream(
     stream: AsyncGenerator[bytes], format_failure: Callable[[Exception], bytes]
 ) -> AsyncGenerator[bytes]:
-    """Return the stream after its first chunk has come. Raises the error that comes instead."""
-    first_chunk = await anext(stream, DONE_EVENT)
+    """Yield an empty chunk when the first one has come, and then the stream.
 
-    async def iterate_chunks() -> AsyncGenerator[bytes]:
+    After the empty chunk this generator has begun, so closing it closes the stream: one that has
+    not begun would end without entering the block that closes. Raises the error that comes in
+    place of the first chunk; a later one becomes the last event.
+    """
+    async with aclosing(stream):
+        first_chunk = await anext(stream, DONE_EVENT)
+        yield b""
         try:
-            async with aclosing(stream):
-                yield first_chunk
-                async for chunk in stream:
-                    yield chunk
+            yield first_chunk
+            async for chunk in stream:
+                yield chunk
         except Exception as error:  # noqa: BLE001 - logged where it becomes an event
             yield format_failure(error)
 
-    return iterate_chunks()
+
+async def _await_start(body: AsyncGenerator[bytes]) -> None:
+    await anext(body)
 
 
 async def collect_parts(parts: AsyncIterator[StreamPart | None]) -> tuple[str, str, StreamEnd]:

@@ -5,12 +5,12 @@ from collections.abc import AsyncGenerator
 from contextlib import ExitStack, aclosing
 from typing import ClassVar
 
-from asgiref.sync import async_to_sync
 from django.db import close_old_connections
 from django.http.response import HttpResponseBase
 from rest_framework.response import Response
 
 from chatcore.accounts.spending import Purpose, Reservation, bound_output, reserve_call
+from chatcore.api.long_responses import run_for_client
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.auth import SignedInRequest
 from chatcore.base.token_estimate import estimate_tokens
@@ -46,8 +46,10 @@ class PassedOnView(CompatibleAPIView):
                 response = hand_over(request, stream, dict, on_end=slot.release)
                 held.pop_all()  # the stream ends the call
                 return response
-            fetch_answer = async_to_sync(openai_provider.fetch_answer)
-            answer = fetch_answer(connection, passed_request.path, passed_request.body)
+            answer = run_for_client(
+                request,
+                openai_provider.fetch_answer(connection, passed_request.path, passed_request.body),
+            )
             call.usage = parse_usage(answer.get("usage"))
             return Response(answer)
 

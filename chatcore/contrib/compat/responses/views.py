@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from contextlib import ExitStack
 
-from asgiref.sync import async_to_sync
 from django.db import close_old_connections
 from django.http.response import HttpResponseBase
 from rest_framework.response import Response
 
 from chatcore.api import event_streams
 from chatcore.api.errors import build_turn_problem
-from chatcore.api.long_responses import call_at_end
+from chatcore.api.long_responses import call_at_end, run_for_client
 from chatcore.api.turn_requests import wait_for_end
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.auth import SignedInRequest, get_scope
@@ -61,7 +60,7 @@ class ResponsesView(ResponsesAPIView):
                 on_end = held.pop_all().close
                 return hand_over(request, stream, lambda: headers, on_end=on_end)
             close_old_connections()
-            async_to_sync(response.collect)()
+            run_for_client(request, response.collect())
             return Response(response.build_final_resource(), headers=headers)
 
 
