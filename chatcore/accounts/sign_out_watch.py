@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Iterator
 
+from django.db import connections
+
 from chatcore.accounts.senders import Sender, find_signed_in
 from chatcore.base.threads import give_back_connection, outlive_errors, use_own_connection
 
@@ -65,12 +67,13 @@ class SignOutWatch:
                 if not senders:
                     # Under the lock, so that who comes now starts another thread.
                     self._thread = None
-                    return
+                    break
             # All open streams depend on this thread, so nothing may end it.
             with outlive_errors("nobody can be asked who is signed in"):
                 self._end_others(senders, find_signed_in(senders))
             with outlive_errors("a connection could not be given back"):
                 give_back_connection()
+        connections.close_all()
 
     def _end_others(self, senders: list[Sender], signed_in_senders: set[Sender]) -> None:
         with self._lock:

@@ -3,7 +3,10 @@
 import asyncio
 import threading
 
+import pytest
 from asgiref.sync import sync_to_async
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from chatcore.serving.request_threads import MAX_IDLE_THREADS, RequestThreads
 from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
@@ -58,3 +61,27 @@ async def test_a_thread_that_still_works_for_a_client_who_left_is_not_lent() -> 
         assert await asyncio.wait_for(run_request(threads), 60)
     finally:
         go_on.set()
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_thread_that_ends_closes_its_connection_to_the_database() -> None:
+    threads, barrier = RequestThreads(), threading.Barrier(20, timeout=PATIENCE_SECONDS)
+    used: list[BaseDatabaseWrapper] = []
+
+    def query() -> None:
+        connections["default"].cursor().execute("SELECT 1")
+        used.append(connections["default"])
+        barrier.wait()
+
+    async def serve_request() -> None:
+        async with threads.lend_thread():
+            await sync_to_async(query)()
+
+    def count_open() -> int:
+        return sum(wrapper.connection is not None for wrapper in used)
+
+    await asyncio.gather(*(serve_request() for _ in range(20)))
+    await wait_until_async(lambda: count_open() <= MAX_IDLE_THREADS, what="connections to close")
+    for thread in threads._idle_threads:
+        thread.end()
+    await wait_until_async(lambda: count_open() == 0, what="the others to close")

@@ -11,6 +11,8 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session as BrowserSession
 from django.db import connection
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -197,3 +199,26 @@ def test_many_streams_are_checked_by_a_few_queries(user: User) -> None:
         signed_in = find_signed_in([*tokens, *browsers, *strangers])
     assert signed_in == {*tokens, *browsers}
     assert len(queries) == 3
+
+
+def test_the_thread_that_watches_closes_its_connection_when_nothing_is_open(
+    live: Live, user: User
+) -> None:
+    watching: list[BaseDatabaseWrapper] = []
+
+    def note_watching(*, connection: BaseDatabaseWrapper, **_: object) -> None:
+        if threading.current_thread().name == "sign-out-watch":
+            watching.append(connection)
+
+    connection_created.connect(note_watching)
+    try:
+        session = Session.objects.create(owner=user)
+        with (
+            open_api_client(live.url, user) as client,
+            client.stream("GET", f"/sessions/{session.pk}/events") as response,
+        ):
+            assert response.status_code == 200
+            wait_until(lambda: watching, what="a look at who is signed in")
+    finally:
+        connection_created.disconnect(note_watching)
+    wait_until(lambda: watching[-1].connection is None, what="its connection to close")
