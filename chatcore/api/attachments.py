@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
+from django.shortcuts import get_object_or_404
 from django.utils.http import content_disposition_header
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
@@ -12,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from chatcore.accounts.rights import select_models
-from chatcore.api.ownership import get_owned_attachment, get_owned_session
+from chatcore.api.ownership import filter_owned_attachments, get_owned_session
 from chatcore.api.serializers.attachments import (
     AttachmentSerializer,
     InlineFile,
@@ -74,7 +75,10 @@ class AttachmentListView(APIView):
         name, data = read_single_file(request)
         attachment = _store_file(session, "file", name, data, is_pending=True)
         headers = {"Location": build_api_path(request, f"attachments/{attachment.pk}")}
-        return Response(AttachmentSerializer(attachment).data, status=201, headers=headers)
+        # A serializer refers to itself, so it outlives the request: it gets no file of megabytes.
+        fields = AttachmentSerializer.Meta.fields
+        described = Attachment(**{name: getattr(attachment, name) for name in fields})
+        return Response(AttachmentSerializer(described).data, status=201, headers=headers)
 
 
 class AttachmentInspectionView(APIView):
@@ -115,7 +119,7 @@ class AttachmentDetailView(APIView):
     )
     def get(self, request: Request, attachment_id: UUID) -> HttpResponse:
         """Return the bytes of the file as a download."""
-        attachment = get_owned_attachment(request, attachment_id)
+        attachment = get_object_or_404(filter_owned_attachments(request), pk=attachment_id)
         disposition = content_disposition_header(True, attachment.name) or "attachment"
         return HttpResponse(
             _read_content(attachment),
@@ -134,10 +138,12 @@ class AttachmentDetailView(APIView):
     )
     def delete(self, request: Request, attachment_id: UUID) -> Response:
         """Delete a file that was not sent."""
-        attachment = get_owned_attachment(request, attachment_id)
+        files = filter_owned_attachments(request).filter(pk=attachment_id)
+        if not files.exists():  # without its bytes
+            raise Http404
         refuse_if_kept(request.user.pk)
         # The condition is part of the DELETE, so that a message that is sent now keeps its file.
-        deleted_count, _ = Attachment.objects.filter(pk=attachment.pk, message=None).delete()
+        deleted_count, _ = files.filter(message=None).only("id").delete()
         if not deleted_count:
             detail = "The file was sent. It is deleted together with its message."
             raise Problem(409, "attachment_sent", detail)

@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 from rest_framework.request import Request
 
@@ -31,8 +32,6 @@ def get_owned_message(request: Request, message_id: int) -> Message:
     return get_object_or_404(queryset, pk=message_id)
 
 
-def get_owned_attachment(request: Request, attachment_id: UUID) -> Attachment:
-    """Return the file of one of the user's sessions. Raises Http404."""
-    return get_object_or_404(
-        Attachment, pk=attachment_id, session__in=Session.objects.owned_by(request.user)
-    )
+def filter_owned_attachments(request: Request) -> QuerySet[Attachment]:
+    """Return the files of the user's sessions."""
+    return Attachment.objects.filter(session__in=Session.objects.owned_by(request.user))

@@ -71,4 +71,5 @@ class _MemoryUploadHandler(FileUploadHandler):
             raise TooLargeProblem(TOO_LARGE_DETAIL)
 
     def file_complete(self, file_size: int) -> Any:
-        return ContentFile(bytes(self.data), name=self.file_name)
+        data, self.data = bytes(self.data), bytearray()
+        return ContentFile(data, name=self.file_name)

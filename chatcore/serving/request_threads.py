@@ -89,7 +89,22 @@ class OneThreadHandler(ASGIHandler):
 
     async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
         """Return the response that a thread makes."""
-        return await sync_to_async(self.get_response)(request)
+        response = await sync_to_async(self.get_response)(request)
+        release_request(response)
+        return response
+
+
+def release_request(response: HttpResponseBase) -> None:
+    """Let go of the request of Django REST framework, now that its response is rendered.
+
+    Request, response and view refer to themselves, so a file of 5 MB, or a body that was parsed,
+    would be kept until Python's collector comes: after dozens of requests.
+    """
+    context = getattr(response, "renderer_context", None) or {}
+    if "request" in context:
+        context["request"].parser_context.clear()
+        vars(context["view"]).clear()
+    context.clear()
 
 
 django_application = OneThreadHandler()
