@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,7 +29,10 @@ def find_program(name: str) -> str | None:
 class PostgresServer:
     """`with PostgresServer() as server`: `server.url` answers unless it was stopped or killed."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: Sequence[str] = (), log: Path | None = None) -> None:
+        """Take more options of the server, and where to write its log, if it has one."""
+        self._options = (*OPTIONS, *options)
+        self._log = log
         # Not in a test's folder, which another user may not enter.
         self._folder = Path(tempfile.mkdtemp(prefix="chatcore-postgres-"))
         self._process: subprocess.Popen[bytes] | None = None
@@ -51,15 +55,16 @@ class PostgresServer:
         return bool(find_program("initdb") and find_program("postgres"))
 
     def start(self) -> None:
-        options = [part for option in OPTIONS for part in ("-c", option)]
+        options = [part for option in self._options for part in ("-c", option)]
         arguments = ["-D", str(self._folder / "data"), "-p", str(self.port), *options]
-        self._process = subprocess.Popen(
-            [str(find_program("postgres")), "-h", "127.0.0.1", *arguments],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            **_drop_root(),
-        )
+        with open(self._log or os.devnull, "ab") as log:
+            self._process = subprocess.Popen(
+                [str(find_program("postgres")), "-h", "127.0.0.1", *arguments],
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                start_new_session=True,
+                **_drop_root(),
+            )
         wait_until(self.answers, seconds=60, what="PostgreSQL")
 
     def stop(self, mode: str = "fast") -> None:
