@@ -1,11 +1,19 @@
-"""What chatcore announces. Who sends a signal waits for no answer of its receivers."""
+"""What chatcore announces. No sender of a signal uses what its receivers return."""
 
 from django.dispatch import Signal
 
-# Sent after the commit that stores the last answer of a turn, after all of its tool rounds. It is
-# sent robustly: an exception in a receiver is logged and does not reach the sender.
+# The first two are sent robustly: an exception in a receiver is logged and does not reach the
+# sender. Their receivers run in threads of their own, and a slow one delays other receivers only.
+
+# Sent after the commit that stores the last answer of a turn, after all of its tool rounds.
 # Arguments: session_id (UUID), turn_id (UUID), message_id (int), model (str, "provider/name").
 response_completed = Signal()
+
+# Sent after the commit with which a turn stops without such an answer: it waits for results of its
+# client's tools or for approvals, it has failed, or it was cancelled. It may have added messages.
+# Not sent for a turn whose process has died, nor for one whose session is deleted.
+# Arguments: session_id (UUID), turn_id (UUID), status (str, a value of Turn.Status).
+turn_halted = Signal()
 
 # The next four are sent in the transaction that makes the change, while the session's row is
 # locked. So receivers must be fast, and an exception in one undoes the change.

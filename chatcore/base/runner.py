@@ -107,9 +107,11 @@ class ThreadTurnRunner:
 
     def launch(self, turn_id: UUID, work: Work) -> None:
         """Start `work(turn_id)` now."""
-        job = self._jobs[turn_id] = _Job()
+        job = _Job()
+        with self._lock:
+            self._jobs[turn_id] = job
         self._ensure_loop().call_soon_threadsafe(
-            job.begin, turn_id, work, lambda: self._jobs.pop(turn_id, None)
+            job.begin, turn_id, work, lambda: self._forget(turn_id, job)
         )
 
     def run_periodically(self, seconds: float, chore: Chore) -> None:
@@ -157,6 +159,16 @@ class ThreadTurnRunner:
         for turn_id in list(self._jobs):
             self.cancel(turn_id)
         self.drain(timeout)
+
+    def _forget(self, turn_id: UUID, job: _Job) -> None:
+        """Remove a job that has ended.
+
+        A turn that waited may have been resumed before the task of its first part ended. Then the
+        entry is that of the second part, which goes on.
+        """
+        with self._lock:
+            if self._jobs.get(turn_id) is job:
+                del self._jobs[turn_id]
 
     def _ensure_loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:

@@ -6,14 +6,14 @@ its own, outside of the pool that requests share.
 """
 
 import asyncio
+import contextlib
 import contextvars
 import functools
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -56,7 +56,7 @@ def use_own_connection(*, lock_seconds: float | None = None) -> None:
         connections["default"] = connection
 
 
-@contextmanager
+@contextlib.contextmanager
 def outlive_errors(message: str) -> Iterator[None]:
     """Log what is raised inside and go on, for threads that others depend on.
 
@@ -71,7 +71,7 @@ def outlive_errors(message: str) -> Iterator[None]:
             logger.exception(message)
 
 
-@contextmanager
+@contextlib.contextmanager
 def repeat_beside(work: Callable[[], object], *, seconds: float, name: str) -> Iterator[None]:
     """Do some work every so many seconds until the block ends, in a thread of its own.
 
@@ -142,6 +142,8 @@ class ThreadPool:
 # Ends of answers and results of tools: what people have seen must be stored, whatever else waits.
 # Four connections a process, because one more costs PostgreSQL 5 to 10 MB.
 STORING = ThreadPool("store", 4, has_own_connections=True)
+# Receivers of the signals that announce ends of turns. They may be slow, and are any app's.
+RECEIVERS = ThreadPool("receive", 4, has_own_connections=True)
 LEASES = ThreadPool("leases", 1, has_own_connections=True)
 RECOVERY = ThreadPool("recovery", 1, has_own_connections=True)
 # Tools and tool servers, which may be silent for as long as CHATCORE_MCP_SECONDS.
@@ -194,6 +196,22 @@ async def run_until_stored(work: Callable[P, T], *args: P.args, **kwargs: P.kwar
     `work` is one transaction, or changes nothing, and waits for nobody but the database.
     """
     return await keep_trying(lambda: STORING.run(work, *args, **kwargs))
+
+
+async def finish(work: Coroutine[object, None, T]) -> asyncio.Task[T]:
+    """Finish the work however often this task is cancelled, and return it as a task that is done.
+
+    A cancellation can come at any await: twice from a user, or from the user and then from the end
+    of the process. Without this, the second one would cut off the write that closes a turn, and the
+    turn would stay open until its lease ends. `wait` lets the work go on when the cancellation hits
+    the wait for it; the loop then waits again. The cancellation is dropped on purpose: this work is
+    the last step of the task, or leads to it.
+    """
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([task])
+    return task
 
 
 async def keep_trying(attempt: Callable[[], Awaitable[T]]) -> T:

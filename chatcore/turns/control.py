@@ -25,6 +25,7 @@ from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.tool_calls import find_calling_message, find_pending_calls
 from chatcore.tools.mcp import catalog
 from chatcore.turns import capacity, client_tools, lifecycle, versions, waiting
+from chatcore.turns.announcements import announce_halt
 from chatcore.turns.generation import generate_answer, resume_answer
 from chatcore.turns.leases import TurnRunning, compute_lease_end, find_open_turn, refuse_open_turn
 from chatcore.turns.lifecycle import close_dead_turn, recover_dead_turns
@@ -270,11 +271,11 @@ def cancel_turn(session_id: UUID) -> bool:
     The text that has arrived is stored as interrupted. A turn whose process has died is closed at
     once, or when its lease ends; one that is about to end well ends as cancelled.
     """
-    turn = find_open_turn(session_id)
-    if turn is None:
-        return False
-    # The client may have resumed the waiting turn in this moment. Then it is looked for again.
-    return stop_answer(turn.id) or _cancel_waiting_turn(turn.id) or cancel_turn(session_id)
+    while turn := find_open_turn(session_id):
+        if stop_answer(turn.id) or _cancel_waiting_turn(turn.id):
+            return True
+        # It has ended, or its client has resumed it in this moment: look again.
+    return False
 
 
 def cancel_waiting_turn(session: Session) -> None:
@@ -312,6 +313,10 @@ def _cancel_waiting_turn(turn_id: UUID) -> bool:
         )
         if turn:
             lifecycle.end_turn(turn, Turn.Status.CANCELLED)
+            announcement = functools.partial(
+                announce_halt, session_id=turn.session_id, status=Turn.Status.CANCELLED
+            )
+            transaction.on_commit(lambda: turn_runner.launch(turn_id, announcement))
         return turn is not None
 
 

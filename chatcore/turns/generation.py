@@ -1,7 +1,6 @@
 """Generate the answer of a turn: fit the request, stream, run tools, store and announce."""
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -23,7 +22,7 @@ from chatcore.accounts.spending import (
     reserve_call,
 )
 from chatcore.base.metrics import counts
-from chatcore.base.threads import PREPARATION, TOOLS, keep_trying, run_until_stored
+from chatcore.base.threads import PREPARATION, TOOLS, finish, keep_trying, run_until_stored
 from chatcore.base.tracing import Attributes, get_traces
 from chatcore.context.compactor import FittedRequest
 from chatcore.events import log as event_log
@@ -40,7 +39,6 @@ from chatcore.providers.errors import (
     ToolsRefused,
 )
 from chatcore.sessions.tool_calls import find_calling_message, find_pending_calls
-from chatcore.signals import response_completed
 from chatcore.tools import output as tool_output
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp import catalog as mcp_catalog
@@ -48,7 +46,14 @@ from chatcore.tools.mcp import turn_servers
 from chatcore.tools.output import ToolOutput
 from chatcore.tools.registry import ToolOutcome
 from chatcore.turns import client_tools, lifecycle, refused_calls, waiting
-from chatcore.turns.leases import TurnCancelled, TurnLost, get_turn_watcher, lock_running_turn
+from chatcore.turns.announcements import announce_halt, announce_response
+from chatcore.turns.leases import (
+    TurnCancelled,
+    TurnLost,
+    WatchedTurn,
+    get_turn_watcher,
+    lock_running_turn,
+)
 from chatcore.turns.prepared_calls import PreparedCall, prepare_call
 from chatcore.turns.recorder import AnswerRecorder, ReadingTeller
 from chatcore.turns.refused_calls import (
@@ -73,14 +78,25 @@ class TooManyToolRounds(ProviderError):
 
 @dataclass
 class TurnWork:
-    """A turn in hand, and the recorder of the answer that streams now or streamed last."""
+    """A turn in hand, and the recorder of the answer that streams now or streamed last.
+
+    `status` is what this part of the turn was stored with at its end, `answer` its last answer.
+    """
 
     turn_id: UUID
+    watched: WatchedTurn
+    status: str = ""
+    answer: Message | None = None
     recorder: AnswerRecorder | None = None
     overflow_tries: OverflowTries = field(default_factory=OverflowTries)
     has_begun: bool = False  # from then on nothing refuses what belongs to this turn
     began_at: float = field(default_factory=time.monotonic)
     is_first_token_counted: bool = False
+
+    def note_end(self, status: str, answer: Message | None = None) -> None:
+        """Note an end that is committed: from now on nothing can take the turn from this task."""
+        self.status, self.answer = status, answer
+        self.watched.is_over = True
 
     def count_first_token(self) -> None:
         """Count how long the turn took to its first token, once it is there."""
@@ -113,9 +129,9 @@ async def _work_on_turn(
     This is the edge of the program for a turn, so it catches every exception: whatever happens, the
     turn is closed, or waits, and its events say why.
     """
-    work = TurnWork(turn_id)
     bind_contextvars(turn=str(turn_id))  # for log lines, in this task's own context
-    with get_turn_watcher().watch(turn_id):
+    with get_turn_watcher().watch(turn_id) as watched:
+        work = TurnWork(turn_id, watched)
         try:
             if turn is None:
                 turn = await run_until_stored(_load_turn, turn_id)
@@ -127,7 +143,7 @@ async def _work_on_turn(
         except (asyncio.CancelledError, TurnCancelled):
             await _close(work, lifecycle.close_cancelled_turn)
         except (TurnLost, Turn.DoesNotExist, Session.DoesNotExist):
-            logger.warning("turn %s was closed elsewhere, or deleted with its session", turn_id)
+            _log_loss(work)
         except CallRefused as error:
             detail = f"{error.reason} Your message is kept."
             problem = lifecycle.build_problem(
@@ -143,29 +159,33 @@ async def _work_on_turn(
             logger.exception("turn %s failed", turn_id)
             problem = lifecycle.build_unexpected_problem(error)
             await _close(work, lifecycle.close_failed_turn, problem)
+    if turn is not None:
+        await _announce_end(work, turn)
 
 
-async def _close(work: TurnWork, close_turn: Callable[..., None], *args: object) -> None:
-    """Store the end of a turn with the rest of its answer."""
-    if error := await _insist(close_turn, work.turn_id, work.recorder, *args):
+async def _close(work: TurnWork, close_turn: Callable[..., str], *args: object) -> None:
+    """Store the end of a turn with the rest of its answer, unless an end is stored already."""
+    if work.status:
+        return
+    closing = await finish(run_until_stored(close_turn, work.turn_id, work.recorder, *args))
+    if error := closing.exception():
         # Nobody renews the lease any more, so recovery closes the turn when it ends.
         logger.error("turn %s could not be closed", work.turn_id, exc_info=error)
+    elif status := closing.result():
+        work.note_end(status)
+    elif not work.status:  # else a thread has stored the end after the task was cancelled
+        _log_loss(work)
 
 
-async def _insist(write: Callable[..., None], *args: object) -> BaseException | None:
-    """Store something however often this task is cancelled, and return why it failed.
+def _log_loss(work: TurnWork) -> None:
+    logger.warning("turn %s was closed elsewhere, or deleted with its session", work.turn_id)
 
-    A cancellation can come at any await: twice from a user, or from the user and then from the end
-    of the process. Without this, the second one would cut off the write that closes the turn, and
-    the turn would stay open until its lease ends. `wait` lets the write go on when the
-    cancellation hits the wait for it; the loop then waits again. The cancellation is dropped on
-    purpose: this write is the last step of the task, or leads to it.
-    """
-    task = asyncio.ensure_future(run_until_stored(write, *args))
-    while not task.done():
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.wait([task])
-    return task.exception()
+
+async def _announce_end(work: TurnWork, turn: Turn) -> None:
+    if work.answer is not None:
+        await announce_response(turn, work.answer)
+    elif work.status:
+        await announce_halt(turn.pk, session_id=turn.session_id, status=work.status)
 
 
 def _load_turn(turn_id: UUID) -> Turn:
@@ -183,7 +203,7 @@ async def _run_rounds(work: TurnWork, turn: Turn) -> None:
         answer = await _request_answer(work, turn)
         if not answer.tool_calls:
             return
-        if await _run_tools(turn, answer, [ToolCall(**call) for call in answer.tool_calls]):
+        if await _run_tools(work, turn, answer, [ToolCall(**call) for call in answer.tool_calls]):
             return
     raise TooManyToolRounds(f"The model called tools {limit} times in a row without answering.")
 
@@ -196,7 +216,7 @@ async def _resume_rounds(work: TurnWork, turn: Turn) -> None:
     answer = await run_until_stored(find_calling_message, turn)
     if answer is not None:
         pending_calls = await run_until_stored(find_pending_calls, turn, answer)
-        if await _run_tools(turn, answer, pending_calls):
+        if await _run_tools(work, turn, answer, pending_calls):
             return
     await _run_rounds(work, turn)
 
@@ -277,7 +297,7 @@ async def _stream_answer(work: TurnWork, turn: Turn, call: PreparedCall) -> Mess
     try:
         return await _record_answer(work, recorder, call.connection)
     except BaseException as error:
-        await _insist(end_call, paid_call, error)
+        await finish(run_until_stored(end_call, paid_call, error))
         raise
 
 
@@ -308,7 +328,7 @@ async def _record_answer(
         raise
     finally:
         work.count_first_token()
-    return await run_until_stored(_store_answer, recorder.turn, recorder, completion)
+    return await run_until_stored(_store_answer, work, recorder, completion)
 
 
 async def _record_stream(
@@ -356,8 +376,9 @@ def _refuse_endless_answer(recorder: AnswerRecorder) -> None:
         )
 
 
-def _store_answer(turn: Turn, recorder: AnswerRecorder, completion: StreamEnd) -> Message:
+def _store_answer(work: TurnWork, recorder: AnswerRecorder, completion: StreamEnd) -> Message:
     """Store answer and usage in one transaction, with the turn's end if no tools are called."""
+    turn = recorder.turn
     recorder.describe_request()
     with recorder.open_transaction() as locked_turn:
         # Whoever asked was told that the turn is cancelled, so it may not complete any more.
@@ -369,22 +390,12 @@ def _store_answer(turn: Turn, recorder: AnswerRecorder, completion: StreamEnd) -
         if message.tool_calls:
             event_log.append_events(turn.session_id, *events)
         else:
+            transaction.on_commit(lambda: work.note_end(Turn.Status.COMPLETED, message))
             lifecycle.end_turn(
                 turn, Turn.Status.COMPLETED, message_id=message.pk, earlier_events=events
             )
-            transaction.on_commit(lambda: _announce_response(turn, message))
         transaction.on_commit(lambda: _count_answer(turn, message))
     return message
-
-
-def _announce_response(turn: Turn, message: Message) -> None:
-    response_completed.send_robust(
-        Turn,
-        session_id=turn.session_id,
-        turn_id=turn.pk,
-        message_id=message.pk,
-        model=message.model,
-    )
 
 
 def _count_answer(turn: Turn, message: Message) -> None:
@@ -399,7 +410,9 @@ def _count_answer(turn: Turn, message: Message) -> None:
         lifecycle.count_end(turn, message.model)
 
 
-async def _run_tools(turn: Turn, answer: Message, calls: Sequence[ToolCall]) -> bool:
+async def _run_tools(
+    work: TurnWork, turn: Turn, answer: Message, calls: Sequence[ToolCall]
+) -> bool:
     """Run calls of one round at the same time; return True if the turn waits for others now.
 
     Each result is stored as soon as it is there.
@@ -415,7 +428,7 @@ async def _run_tools(turn: Turn, answer: Message, calls: Sequence[ToolCall]) -> 
     )
     open_calls = waiting.OpenCalls(client_calls, sorted_calls.undecided_calls)
     if open_calls:
-        await run_until_stored(_wait, turn, open_calls)
+        await run_until_stored(_wait, turn, open_calls, work.note_end)
     return bool(open_calls)
 
 
@@ -452,12 +465,21 @@ def _store_result(
             client_tools.store_result(turn, call, output, is_error=is_error)
 
 
-def _wait(turn: Turn, open_calls: waiting.OpenCalls) -> None:
-    """Let the turn wait, without a lease, for results of the client or for a person's word."""
+def _wait(
+    turn: Turn,
+    open_calls: waiting.OpenCalls,
+    note_end: Callable[[str], object] = lambda status: None,
+) -> None:
+    """Let the turn wait, without a lease, for results of the client or for a user's approval.
+
+    `note_end` is called with the turn's status once that is committed.
+    """
     with transaction.atomic():
         # A user who cancels now only sets a flag, because the turn is still running. Nobody would
         # look at the flag of a waiting turn.
-        if lock_running_turn(turn.pk).is_cancel_requested:
+        is_cancel_requested = lock_running_turn(turn.pk).is_cancel_requested
+        transaction.on_commit(lambda: note_end(turn.status))
+        if is_cancel_requested:
             return lifecycle.end_turn(turn, Turn.Status.CANCELLED)
         turn.status = Turn.Status.WAITING
         turn.save(update_fields=["status"])

@@ -5,6 +5,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
@@ -139,6 +140,19 @@ def refuse_open_turn(session: Session) -> None:
         raise TurnRunning(turn.id, session.pk, is_waiting=turn.status == Turn.Status.WAITING)
 
 
+@dataclass(eq=False)
+class WatchedTurn:
+    """One part of a turn, and the task that works on it.
+
+    A turn that waited is resumed by another task, perhaps before the first one has ended. `is_over`
+    is set by the thread that has stored the end of the part: from then on it has no lease to lose.
+    """
+
+    turn_id: UUID
+    task: asyncio.Task[object]
+    is_over: bool = False
+
+
 class TurnWatcher:
     """Watches over the tasks of one event loop that generate turns.
 
@@ -147,21 +161,22 @@ class TurnWatcher:
     """
 
     def __init__(self) -> None:
-        self._tasks: dict[UUID, asyncio.Task[object]] = {}
+        self._watched: set[WatchedTurn] = set()
         self._watch_task: asyncio.Task[None] | None = None
 
     @contextlib.contextmanager
-    def watch(self, turn_id: UUID) -> Iterator[None]:
+    def watch(self, turn_id: UUID) -> Iterator[WatchedTurn]:
         """Watch over the turn of the current task for as long as the context lasts."""
         task = asyncio.current_task()
         assert task is not None
-        self._tasks[turn_id] = task
+        watched = WatchedTurn(turn_id, task)
+        self._watched.add(watched)
         if self._watch_task is None or self._watch_task.done():
             self._watch_task = asyncio.create_task(self._watch())
         try:
-            yield
+            yield watched
         finally:
-            self._tasks.pop(turn_id, None)
+            self._watched.discard(watched)
 
     async def _watch(self) -> None:
         """Look after all turns until there is none.
@@ -169,23 +184,27 @@ class TurnWatcher:
         An error of the database is logged and tried again: the lease outlives several attempts.
         """
         renewed_at = time.monotonic()
-        closed_before: set[UUID] = set()
+        closed_before: set[WatchedTurn] = set()
         await asyncio.sleep(WATCH_SECONDS)
-        while self._tasks:
+        while self._watched:
             is_renewal_due = time.monotonic() - renewed_at > LEASE.total_seconds() / RENEWALS
+            watched_turns = {watched for watched in self._watched if not watched.is_over}
+            turn_ids = {watched.turn_id for watched in watched_turns}
             try:
-                cancelled_turns, closed_turns = await LEASES.run(
-                    _look_after_turns, list(self._tasks), renew=is_renewal_due
+                cancelled_ids, closed_ids = await LEASES.run(
+                    _look_after_turns, turn_ids, renew=is_renewal_due
                 )
             except DatabaseProblem as error:
                 logger.warning("the leases of turns were not looked after: %s", error)
             else:
                 renewed_at = time.monotonic() if is_renewal_due else renewed_at
-                # The task may have closed its turn itself, and be about to end. One that is still
-                # there at the next look has lost its turn to another process.
-                for turn_id in cancelled_turns | (closed_turns & closed_before):
-                    if turn_id in self._tasks:
-                        self._tasks[turn_id].cancel()
+                closed_turns = {item for item in watched_turns if item.turn_id in closed_ids}
+                # The task may have closed its turn itself, and be about to note it. One that is
+                # still there at the next look has lost its turn to another process.
+                for watched in watched_turns & self._watched:
+                    is_lost = watched in closed_turns & closed_before
+                    if not watched.is_over and (is_lost or watched.turn_id in cancelled_ids):
+                        watched.task.cancel()
                 closed_before = closed_turns
             await asyncio.sleep(WATCH_SECONDS)
 

@@ -116,21 +116,23 @@ def build_stopped_problem() -> dict[str, object]:
     )
 
 
-def close_cancelled_turn(turn_id: UUID, recorder: AnswerRecorder | None) -> None:
-    """Close a turn whose task was cancelled by the user, or because the process stops."""
+def close_cancelled_turn(turn_id: UUID, recorder: AnswerRecorder | None) -> str:
+    """Close a turn whose task was cancelled by the user, or because the process stops.
+
+    Returns the status that is stored; empty if the turn was lost.
+    """
     is_user_cancel = Turn.objects.filter(pk=turn_id, cancel_requested=True).exists()
     if is_user_cancel:
-        _close_turn(turn_id, recorder, Turn.Status.CANCELLED, None)
-    else:
-        _close_turn(turn_id, recorder, Turn.Status.INTERRUPTED, build_stopped_problem())
+        return _close_turn(turn_id, recorder, Turn.Status.CANCELLED, None)
+    return _close_turn(turn_id, recorder, Turn.Status.INTERRUPTED, build_stopped_problem())
 
 
 def close_failed_turn(
     turn_id: UUID, recorder: AnswerRecorder | None, problem: Mapping[str, object]
-) -> None:
-    """Close a turn that failed for this reason."""
+) -> str:
+    """Close a turn that failed for this reason. Returns as `close_cancelled_turn` does."""
     logger.warning("turn %s failed: %s: %s", turn_id, problem["type"], problem["detail"])
-    _close_turn(turn_id, recorder, Turn.Status.FAILED, problem)
+    return _close_turn(turn_id, recorder, Turn.Status.FAILED, problem)
 
 
 def _close_turn(
@@ -138,7 +140,7 @@ def _close_turn(
     recorder: AnswerRecorder | None,
     status: str,
     problem: Mapping[str, object] | None,
-) -> None:
+) -> str:
     """Store what has arrived of the answer, and the turn's end, in one transaction.
 
     So nobody can see a turn that is over and a message that streams for ever.
@@ -152,7 +154,8 @@ def _close_turn(
             end_turn(turn, status, problem, earlier_events=message_events)
             transaction.on_commit(partial(count_end, turn, recorder.model if recorder else ""))
     except TurnLost:
-        logger.warning("turn %s was closed elsewhere, or deleted with its session", turn_id)
+        return ""
+    return status
 
 
 def count_end(turn: Turn, model: str) -> None:

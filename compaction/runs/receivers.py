@@ -1,4 +1,4 @@
-"""What compaction does when an answer is stored, or messages are deleted, superseded or forked."""
+"""What compaction does when a turn stops, or messages are deleted, superseded or forked."""
 
 import logging
 from collections.abc import Collection
@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from chatcore.events.log import append_events
-from chatcore.events.types import EventType
+from chatcore.events.types import ContextUsagePayload, EventType
 from chatcore.models import Session
 from compaction.core.state import StructuredState
 from compaction.models import FORGOTTEN_TEXT, OPEN_STATUSES, CompactionRun, ModelCall, SessionState
@@ -28,37 +28,51 @@ Trigger = CompactionRun.Trigger
 FORGOTTEN_STATE = {"forgotten": True}
 
 
-def measure_and_request_run(*, session_id: UUID, **_: object) -> None:
+def measure_and_request_run(*, session_id: UUID, is_response: bool = True, **_: object) -> None:
     """Measure the session once, announce its usage, and request at most one run.
 
-    Never raises: the response of the sender is already stored and sent.
+    Where a turn stopped without a response, only a session with work for a run is announced: an
+    agent may stop hundreds of times in one turn. Never raises: the sender has stored its response.
     """
     try:
         context = _load_current_context(session_id)
         if context is None:
             return
         usage = describe_usage(context)
-        append_events(session_id, (EventType.CONTEXT_USAGE, usage))
         has_work = usage["should_compact"] or state.is_session_memory_full(context)
-        action = _choose_action(context, should_compact=has_work)
-        tokens = usage["estimated_input_tokens"]
-        is_counted = usage["source"] == "provider"
-        log_decision(
-            context,
-            trigger=Trigger.AFTER_RESPONSE,
-            tokens=tokens,
-            action=action,
-            estimate=None if is_counted else tokens,
-            last_known=tokens if is_counted else None,
-            messages=usage["live_message_count"],
-        )
-        if action == "compact":
-            engine.request_run(session_id, trigger=Trigger.AFTER_RESPONSE)
-        # Last, because a run that is requested above must not wait for the statistics.
-        get_memory().read_messages(context, reads_all=False)
-        _learn_from_response(context)
+        if not (is_response or has_work):
+            return
+        append_events(session_id, (EventType.CONTEXT_USAGE, usage))
+        _decide(context, usage, has_work=has_work)
+        if is_response:
+            # Last, because a run that is requested above must not wait for the statistics.
+            get_memory().read_messages(context, reads_all=False)
+            _learn_from_response(context)
     except Exception:
         logger.exception("the context of session %s was not measured", session_id)
+
+
+def request_run_after_halt(*, session_id: UUID, **_: object) -> None:
+    """Request a run as after a response, where a turn stopped without one. Never raises."""
+    measure_and_request_run(session_id=session_id, is_response=False)
+
+
+def _decide(context: SessionContext, usage: ContextUsagePayload, *, has_work: bool) -> None:
+    """Request a run if there is work and nothing holds it back, and log the decision."""
+    action = _choose_action(context, should_compact=has_work)
+    tokens = usage["estimated_input_tokens"]
+    is_counted = usage["source"] == "provider"
+    log_decision(
+        context,
+        trigger=Trigger.AFTER_RESPONSE,
+        tokens=tokens,
+        action=action,
+        estimate=None if is_counted else tokens,
+        last_known=tokens if is_counted else None,
+        messages=usage["live_message_count"],
+    )
+    if action == "compact":
+        engine.request_run(context.facts.session_id, trigger=Trigger.AFTER_RESPONSE)
 
 
 def request_fold(context: SessionContext, structured_state: StructuredState) -> None:
