@@ -52,7 +52,7 @@ def claim_run(run_id: UUID | str, *, obey_limits: bool = False) -> CompactionRun
                 return None
         if not _write_claim(run):
             return None
-    return CompactionRun.objects.filter(pk=run_id).first()
+    return _load_claimed_run(run)
 
 
 def claim_next_run(note_claim: Callable[[str], object]) -> CompactionRun | None:
@@ -71,7 +71,7 @@ def claim_next_run(note_claim: Callable[[str], object]) -> CompactionRun | None:
         if run is None:
             return None
         note_claim(str(run.pk))
-    return CompactionRun.objects.filter(pk=run.pk).first()
+    return _load_claimed_run(run)
 
 
 def find_next_run() -> CompactionRun | None:
@@ -168,13 +168,25 @@ def _write_claim(run: CompactionRun) -> bool:
     return bool(
         claimable_run.update(
             status=CompactionRun.Status.RUNNING,
-            attempts=F("attempts") + 1,
+            attempts=run.attempts + 1,
             # Whoever gives a run back queues it. One that is still running was left by a death.
             deaths=F("deaths") + int(run.status == CompactionRun.Status.RUNNING),
             started_at=Coalesce("started_at", Now()),
             lease_until=Now() + timedelta(seconds=_choose_lease(run)),
         )
     )
+
+
+def _load_claimed_run(run: CompactionRun) -> CompactionRun | None:
+    """Return a run as it is after its claim, with the fence that the claim itself wrote.
+
+    `run` is as it was read before. If the new lease is over by now, the row may already hold the
+    number of another worker's claim. With that number, both would write.
+    """
+    claimed_run = CompactionRun.objects.filter(pk=run.pk).first()
+    if claimed_run is not None:
+        claimed_run.attempts = run.attempts + 1
+    return claimed_run
 
 
 def find_abandoned_runs() -> list[UUID]:

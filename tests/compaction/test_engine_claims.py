@@ -57,6 +57,34 @@ def test_two_workers_never_get_the_same_run(full: Session) -> None:
     assert claimed[0].attempts == 1
 
 
+@pytest.mark.parametrize("is_in_line", [False, True])
+def test_a_claim_that_is_overtaken_at_once_holds_its_own_number(
+    full: Session, is_in_line: bool
+) -> None:
+    run = engine.request_run(full.pk, trigger="manual")
+    overtaken = []
+
+    def overtake(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        """Let the first lease end, and claim the run for another, before the first reads it."""
+        row = CompactionRun.objects.filter(pk=run.pk, status="running")
+        if not overtaken and not connection.in_atomic_block and sql.startswith("SELECT"):
+            overtaken.append(None)
+            if row.update(lease_until=timezone.now() - timedelta(minutes=1)):
+                overtaken[0] = leases.claim_run(run.pk)
+            else:
+                overtaken.clear()
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(overtake):
+        first = leases.claim_next_run(lambda _: None) if is_in_line else leases.claim_run(run.pk)
+    [second] = overtaken
+    assert first is not None
+    assert second is not None
+    assert (first.attempts, second.attempts) == (1, 2)
+    assert not leases.select_claimed_run(first).exists()
+    assert leases.select_claimed_run(second).exists()
+
+
 def test_an_open_run_is_found_and_executed_not_doubled(
     full: Session, scripted: ScriptedModel
 ) -> None:

@@ -176,10 +176,14 @@ def _claim() -> Import | None:
         claimed = _select_due().filter(pk=row.pk, attempts=row.attempts)
         if claimed.update(
             status=Import.Status.RUNNING,
-            attempts=F("attempts") + 1,
+            attempts=row.attempts + 1,
             lease_until=read_clock() + LEASE,
         ):
-            return Import.objects.select_related("owner").get(pk=row.pk)
+            claimed_row = Import.objects.select_related("owner").get(pk=row.pk)
+            # The fence is the number that was written here. If the lease is over by now, the row
+            # may hold that of another worker's claim.
+            claimed_row.attempts = row.attempts + 1
+            return claimed_row
         row = _select_due().first()
     return None
 

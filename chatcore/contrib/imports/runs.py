@@ -328,12 +328,14 @@ def _select_claimed(row: Import) -> QuerySet[Import]:
 
 
 def end_import(row: Import, status: str, detail: str = "") -> None:
-    """Write how an import ended, and delete the uploaded bytes."""
+    """Write how an import ended, and delete the uploaded bytes, unless the claim was lost."""
     with transaction.atomic():
-        mine = Import.objects.filter(pk=row.pk, attempts=row.attempts)
-        mine.update(
+        claimed_row = Import.objects.filter(pk=row.pk, attempts=row.attempts)
+        is_claimed = claimed_row.update(
             status=status, detail=detail[:2000], finished_at=timezone.now(), lease_until=None
         )
+    if not is_claimed:
+        return  # the worker that holds it now still reads the bytes
     row.refresh_from_db()
     parts = ImportPart.objects.filter(file__belongs_to=row)
     while ids := list(parts.values_list("pk", flat=True)[:20]):

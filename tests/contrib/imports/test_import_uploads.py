@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
@@ -269,3 +270,40 @@ def _export(api: APIClient, session: Session) -> str:
 
 def _any(content: bytes) -> Any:
     return content
+
+
+def test_a_claim_that_is_overtaken_at_once_holds_its_own_number(api: APIClient) -> None:
+    upload(api, build_chats(3))
+    overtaken: list[Import | None] = []
+
+    def overtake(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        """Let the first lease end, and claim the import for another, before the first reads it."""
+        if not overtaken and sql.startswith("SELECT"):
+            overtaken.append(None)
+            lease_until = timezone.now() - timedelta(minutes=1)
+            if Import.objects.filter(status="running").update(lease_until=lease_until):
+                overtaken[0] = import_jobs._claim()
+            else:
+                overtaken.clear()
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(overtake):
+        first = import_jobs._claim()
+    [second] = overtaken
+    assert first is not None
+    assert second is not None
+    assert (first.attempts, second.attempts) == (1, 2)
+
+
+def test_whoever_lost_an_import_deletes_none_of_its_bytes(api: APIClient) -> None:
+    address = upload(api, build_chats(3))
+    first = import_jobs._claim()
+    assert first is not None
+    Import.objects.update(lease_until=timezone.now() - timedelta(minutes=1))
+    assert import_jobs._claim() is not None
+    import_runs.end_import(first, Import.Status.FAILED, "The import failed. The log says why.")
+    assert ImportPart.objects.exists()
+    assert api.get(address).json()["status"] == "running"
+    Import.objects.update(lease_until=timezone.now() - timedelta(minutes=1))
+    assert import_jobs.run_due_jobs() == 1
+    assert api.get(address).json()["came"] == 3
