@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models import Case, OuterRef, Q, Subquery, Value, When
 from django.utils import timezone
 
+from chatcore.base.databases.clock import read_clock
 from chatcore.base.databases.fields import RowIdField
 from chatcore.base.row_ids import make_row_id
 from chatcore.models import ContextRevision
@@ -344,7 +345,7 @@ class SessionState(models.Model):
     @property
     def is_waiting(self) -> bool:
         """Return True while a failure delays the next automatic run."""
-        return self.not_before is not None and self.not_before > timezone.now()
+        return self.not_before is not None and self.not_before > read_clock()
 
 
 class WorkingState(models.Model):

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.core.exceptions import ValidationError
 from django.db import connection, transaction
-from django.db.models import F, Q
+from django.db.models import F
 from django.utils import timezone
 
 from chatcore.accounts.rights import select_models
@@ -41,6 +41,7 @@ from chatcore.transfer.reader import (
     read_section,
 )
 from chatcore.transfer.times import parse_time
+from chatcore.turns.leases import query_dead_turns
 from models_registry.models import AiModel
 
 # Characters, roughly. Less than that is stored in one transaction.
@@ -232,10 +233,8 @@ def _lock_idle_session(session_id: UUID, after_seq: int | None) -> Session:
     if after_seq is not None and session.last_seq != after_seq:
         raise SessionChanged(f"The last message is {session.last_seq}, not {after_seq}.")
     # A running turn whose lease has ended belongs to a dead process, and does not count.
-    open_turns = Q(status=Turn.Status.RUNNING, lease_until__gt=timezone.now()) | Q(
-        status=Turn.Status.WAITING
-    )
-    open_turn = session.turns.filter(open_turns).first()
+    open_turns = session.turns.filter(status__in=Turn.OPEN_STATUSES)
+    open_turn = open_turns.exclude(pk__in=query_dead_turns().values("pk")).first()
     if open_turn:
         raise SessionBusy(open_turn.pk)
     return session

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from urllib.parse import urlencode
 
 from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -144,7 +145,7 @@ def _count_idle_sessions() -> Card:
     """Return how many sessions do not compact by themselves now, and why."""
     counts = {
         "stopped": SessionState.objects.filter(fruitless__gte=MAX_FRUITLESS_RUNS).count(),
-        "waiting": SessionState.objects.filter(not_before__gt=timezone.now()).count(),
+        "waiting": SessionState.objects.filter(not_before__gt=Now()).count(),
         "trimming": SessionState.objects.filter(trimming=True).count(),
     }
     names = {

@@ -2,9 +2,9 @@
 
 from django.contrib import admin
 from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -49,7 +49,7 @@ class StateFilter(admin.SimpleListFilter):
     ) -> QuerySet[SessionState]:
         reasons = {
             "stopped": Q(fruitless__gte=MAX_FRUITLESS_RUNS),
-            "waiting": Q(not_before__gt=timezone.now()),
+            "waiting": Q(not_before__gt=Now()),
             "trimming": Q(trimming=True),
         }
         return queryset.filter(reasons.get(self.value() or "", Q()))

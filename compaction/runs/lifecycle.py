@@ -33,6 +33,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
+from chatcore.base.databases.clock import read_clock
 from chatcore.base.metrics import counts
 from chatcore.base.tracing import Attributes, get_traces
 from chatcore.events.log import append_events
@@ -419,7 +420,7 @@ def _extend_wait(session_state: SessionState) -> dict[str, object]:
     )
     return {
         "failures": session_state.failures + 1,
-        "not_before": timezone.now() + timedelta(seconds=wait_seconds),
+        "not_before": read_clock() + timedelta(seconds=wait_seconds),
     }
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
-from django.utils import timezone
 
+from chatcore.base.databases.clock import read_clock
 from compaction.models import ModelRatio, SessionState
 from models_registry.models import AiModel
 
@@ -38,7 +38,7 @@ class Calibration:
     def is_window_doubtful(self) -> bool:
         """True if nobody has sent a longer request than the learned window for a day."""
         learned_at = self.window_learned_at
-        return learned_at is None or timezone.now() - learned_at > TRUST
+        return learned_at is None or read_clock() - learned_at > TRUST
 
 
 NO_CALIBRATION = Calibration()
@@ -97,13 +97,13 @@ def learn_refusal_window(model: str, *, registered_window: int | None, window: i
     """
     if model and window and window > 0:
         save_ratio(
-            model, window=window, registered=registered_window, window_learned_at=timezone.now()
+            model, window=window, registered=registered_window, window_learned_at=read_clock()
         )
 
 
 def doubt_window(model: str) -> None:
     """Note that a longer request than the learned window is sent now; the next day again."""
-    ModelRatio.objects.filter(model=model).update(window_learned_at=timezone.now())
+    ModelRatio.objects.filter(model=model).update(window_learned_at=read_clock())
 
 
 def forget_window(model: AiModel) -> None:

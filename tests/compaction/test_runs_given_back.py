@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 import time_machine
 from django.db import OperationalError, connection
+from django.db.models.functions import Now
 from django.utils import timezone
 from django_q.models import OrmQ
 
 from chatcore.context import revisions
 from chatcore.models import ContextRevision, Session
-from compaction.models import CompactionRun
-from compaction.runs import engine, leases, tasks
+from compaction.models import CompactionRun, SessionState
+from compaction.runs import engine, leases, lifecycle, tasks
 from tests.support.compaction_sessions import (
     SUMMARY,
     list_event_names,
@@ -162,6 +163,23 @@ class TestLeases:
         assert claimed_run is not None
         assert claimed_run.lease_until is not None
         assert claimed_run.lease_until < timezone.now() + timedelta(hours=1)
+
+    def test_so_are_the_waits_after_a_failure(self, full: Session, scripted: ScriptedModel) -> None:
+        if connection.vendor == "sqlite":
+            pytest.skip("SQLite has the clock of its machine.")
+        run = engine.request_run(full.pk, trigger="after_response")
+        claimed_run = leases.claim_run(run.pk)
+        assert claimed_run is not None
+        with time_machine.travel(timezone.now() + timedelta(days=1)):  # this machine's alone
+            lifecycle.fail_run(claimed_run, "The model is away.", None)
+            assert SessionState.objects.get().is_waiting
+        state = SessionState.objects.get()
+        assert state.is_waiting
+        assert state.not_before is not None
+        assert state.not_before < timezone.now() + timedelta(hours=1)
+        with time_machine.travel(timezone.now() - timedelta(days=1)):
+            SessionState.objects.update(not_before=Now())
+            assert not SessionState.objects.get().is_waiting
 
 
 class TestDeaths:
