@@ -5,6 +5,7 @@ The rules of the cut are those of FEAT-011 (docs/origins.md, Tool Result Truncat
 
 import json
 import logging
+import math
 import re
 from typing import Any
 
@@ -17,6 +18,12 @@ _MARKER_PATTERN = re.compile(
     re.escape(MARKER).replace(r"\{kept\}", r"(\d+)").replace(r"\{total\}", r"(\d+)") + r"\Z"
 )
 _MARKER_MAX_CHARS = 120  # characters; longer than any marker
+# What `chatcore/tools/output.py` writes behind a result whose whole text is kept, or could not be.
+_KEPT_NOTE_PATTERN = re.compile(
+    r"\n\n\[The (?:whole output is|first [0-9,]+ of [0-9,]+ characters are)"
+    r" (?:not )?kept: [^\[\]]{1,100}\]\Z"
+)
+_KEPT_NOTE_MAX_CHARS = 220
 
 
 def cut_tool_result(text: str, limit: int = TOOL_RESULT_MAX_CHARS) -> tuple[str, int | None]:
@@ -33,6 +40,12 @@ def cut_tool_result(text: str, limit: int = TOOL_RESULT_MAX_CHARS) -> tuple[str,
         if match and match.start() == limit and int(match[1]) == limit:
             return text, int(match[2])
     return text[:limit] + MARKER.format(kept=limit, total=total), total
+
+
+def strip_kept_note(text: str) -> str:
+    """Return a stored result without the note at its end that says where the whole text is."""
+    match = _KEPT_NOTE_PATTERN.search(text, max(0, len(text) - _KEPT_NOTE_MAX_CHARS))
+    return text[: match.start()] if match else text
 
 
 def to_text(value: object) -> str:
@@ -62,11 +75,23 @@ def clean_text(text: str) -> str:
 
 
 def clean_json(value: object) -> Any:
-    """Return the JSON value with `clean_text` applied to every text in it, keys too."""
-    if isinstance(value, str):
-        return clean_text(value)
-    if isinstance(value, list):
-        return [clean_json(item) for item in value]
+    """Return the value as JSON with `clean_text` applied to every text in it, keys too.
+
+    What JSON cannot hold becomes a text. Never raises.
+    """
+    try:
+        return _clean_json(value)
+    except RecursionError:
+        return clean_text(to_text(value))
+
+
+def _clean_json(value: object) -> Any:
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, list | tuple):
+        return [_clean_json(item) for item in value]
     if isinstance(value, dict):
-        return {clean_text(key): clean_json(item) for key, item in value.items()}
-    return value
+        return {clean_text(to_text(key)): _clean_json(item) for key, item in value.items()}
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    return clean_text(to_text(value))

@@ -1,11 +1,13 @@
 """Messages: the append-only history of a session."""
 
+import logging
 from collections.abc import Iterable
 from typing import Any
 
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.module_loading import import_string
 
 from chatcore.base.token_estimate import estimate_tokens
 from chatcore.base.truncation import (
@@ -13,15 +15,26 @@ from chatcore.base.truncation import (
     clean_json,
     clean_text,
     cut_tool_result,
+    strip_kept_note,
     to_text,
 )
 from chatcore.models.owned_row import OwnedQuerySet, OwnedRow
 from chatcore.models.session import Session
 from chatcore.models.turn import Turn
 
+logger = logging.getLogger(__name__)
+
 # Lengths in characters. Models have been seen to write nonsense of any length for both.
 MAX_CALL_ID = 255
 MAX_TOOL_NAME = 128
+
+# The columns that the save hook derives from others: they are stored with these.
+DERIVED_COLUMNS = {
+    "content": ("original_chars", "tool_result_limit", "token_estimate"),
+    "tool_calls": ("token_estimate",),
+    "role": ("content", "original_chars", "tool_result_limit", "token_estimate"),
+    "tool_result_limit": ("content", "original_chars", "token_estimate"),
+}
 
 # The columns of a message that a chat message of a request is built from.
 CHAT_COLUMNS = (
@@ -53,6 +66,15 @@ class MessageQuerySet(OwnedQuerySet["Message"]):
         for row in rows:
             row.prepare_to_store()
         return super().bulk_create(rows, *args, **kwargs)
+
+    def bulk_update(
+        self, objs: Iterable["Message"], fields: Iterable[str], *args: Any, **kwargs: Any
+    ) -> int:
+        """Update columns of messages, each through the same hook as `save()`."""
+        rows = list(objs)
+        for row in rows:
+            row.prepare_to_store()
+        return super().bulk_update(rows, _add_derived_columns(fields), *args, **kwargs)
 
     def exclude_superseded(self) -> "MessageQuerySet":
         """Return the current messages, without those that an edit or another answer superseded."""
@@ -192,6 +214,9 @@ class Message(OwnedRow):
         help_text="The stop sequence, or the provider's word for an end before the answer's.",
     )
 
+    # The stored text, which `original_chars` belongs to; None for a new message.
+    loaded_text: str | None = None
+
     objects = MessageQuerySet.as_manager()
 
     class Meta:
@@ -225,9 +250,18 @@ class Message(OwnedRow):
     def __str__(self) -> str:
         return f"{self.role} {self.seq}"
 
-    def save(self, *args: object, **kwargs: object) -> None:
-        """Save the message after `prepare_to_store()`."""
+    @classmethod
+    def from_db(cls, db: str | None, field_names: Any, values: Any) -> "Message":
+        """Load a message, and remember which text its `original_chars` belongs to."""
+        message = super().from_db(db, field_names, values)
+        message.loaded_text = message.__dict__.get("content")
+        return message
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Save the message after `prepare_to_store()`, with all columns that this derives."""
         self.prepare_to_store()
+        if kwargs.get("update_fields") is not None:
+            kwargs["update_fields"] = _add_derived_columns(kwargs["update_fields"])
         super().save(*args, **kwargs)
 
     @property
@@ -236,25 +270,66 @@ class Message(OwnedRow):
         return self.finish_reason not in ("", "stop", "tool_calls")
 
     def prepare_to_store(self) -> None:
-        """Remove characters that cannot be stored, and cut a tool result to its limit.
+        """Remove what cannot be stored, and cut a tool result to its limit.
 
         This is the save hook. It never raises, and applying it twice changes nothing more.
         """
         self.content = clean_text(to_text(self.content))
-        self.reasoning = clean_text(self.reasoning or "")
-        self.finish_detail = clean_text(self.finish_detail)
-        self.provider_data = clean_json(self.provider_data)
-        self.tool_calls = [
-            {**call, "id": call["id"][:MAX_CALL_ID]} for call in clean_json(self.tool_calls)
-        ]
-        self.tool_call_id = clean_text(self.tool_call_id)[:MAX_CALL_ID]
-        self.tool_name = clean_text(self.tool_name)[:MAX_TOOL_NAME]
+        self.reasoning = clean_text(to_text(self.reasoning))
+        self.finish_detail = clean_text(to_text(self.finish_detail))
+        self.provider_data = clean_json(self.provider_data or {})
+        self.tool_calls = _clean_calls(self.tool_calls)
+        self.tool_call_id = clean_text(to_text(self.tool_call_id))[:MAX_CALL_ID]
+        self.tool_name = clean_text(to_text(self.tool_name))[:MAX_TOOL_NAME]
         if self.role == self.Role.TOOL:
-            self.content, original_chars = cut_tool_result(
-                self.content, self.tool_result_limit or TOOL_RESULT_MAX_CHARS
-            )
-            # None means that nothing was cut now; an earlier cut may have stored the number.
-            if original_chars is not None:
-                self.original_chars = original_chars
+            self._cut_result()
         call_chars = sum(len(call["name"]) + len(call["arguments"]) for call in self.tool_calls)
         self.token_estimate = estimate_tokens(len(self.content) + call_chars)
+
+    def _cut_result(self) -> None:
+        if self.loaded_text is not None and self.content != self.loaded_text:
+            self.original_chars = None  # it is that of another text
+        limit = self.tool_result_limit or TOOL_RESULT_MAX_CHARS
+        if limit > TOOL_RESULT_MAX_CHARS and not self._is_as_its_policy_cuts():
+            limit, self.tool_result_limit = TOOL_RESULT_MAX_CHARS, None
+        self.content, original_chars = cut_tool_result(self.content, limit)
+        # None means that nothing was cut now; an earlier cut may have stored the number.
+        if original_chars is not None:
+            self.original_chars = original_chars
+        if self.loaded_text is not None:
+            self.loaded_text = self.content
+
+    def _is_as_its_policy_cuts(self) -> bool:
+        """Return True if the policy of the session would store this very text.
+
+        Only a policy allows more than the default, in its own unit. Who stores a row cannot.
+        """
+        if len(self.content) <= TOOL_RESULT_MAX_CHARS:
+            return True
+        try:
+            # By its path, because models stand below the package that has compactors.
+            compactor = import_string("chatcore.context.compactor.get_compactor")()
+            policy = compactor.choose_policy(*self.session.policy_names)
+            text = strip_kept_note(self.content)
+            return bool(policy.truncate_output(text).content == text)
+        except Exception:
+            logger.exception("the policy of session %s was not found", self.session_id)
+            return False
+
+
+def _add_derived_columns(names: Iterable[str]) -> list[str]:
+    """Return the names of columns with those that the save hook derives from them."""
+    columns = list(names)
+    derived = [name for column in columns for name in DERIVED_COLUMNS.get(column, ())]
+    return list(dict.fromkeys([*columns, *derived]))
+
+
+def _clean_calls(calls: object) -> list[dict[str, Any]]:
+    """Return tool calls with an id, a name and arguments that are texts; the rest is kept."""
+    items = clean_json(calls or [])
+    cleaned_calls = []
+    for item in items if isinstance(items, list) else [items]:
+        call = item if isinstance(item, dict) else {"arguments": item}
+        texts = {name: to_text(call.get(name)) for name in ("id", "name", "arguments")}
+        cleaned_calls.append({**call, **texts, "id": texts["id"][:MAX_CALL_ID]})
+    return cleaned_calls

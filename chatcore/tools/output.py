@@ -84,7 +84,7 @@ class ToolOutput:
             return
         self.store_full_text(message)
         self.write_note(message)
-        message.save(update_fields=["content", "tool_result_limit", "token_estimate"])
+        message.save(update_fields=["content"])
 
     def write_note(self, message: Message) -> None:
         """Write the note into a numbered message, which the caller saves."""
@@ -147,13 +147,11 @@ def build_tool_output(session: Session, tool_name: str, text: str) -> ToolOutput
 
 
 def _get_result_limit(content: str) -> int | None:
-    """Return a limit under which the save hook of messages leaves the content as it is.
+    """Return the limit that is stored with the content: None for the default one.
 
-    None is the default limit; a compaction policy may allow more characters.
+    The save hook cuts every result that is stored, also those that never pass through here
+    (imports, an embedder's own code). Of a higher limit it asks the policy again.
     """
-    # The save hook cuts every result that is stored, also those that never pass through here
-    # (imports, an embedder's own code). Only the session's policy knows that a longer text is
-    # allowed, and the hook can ask nobody; so the allowed length is stored in the row.
     return None if cut_tool_result(content)[0] == content else len(content)
 
 

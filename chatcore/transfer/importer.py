@@ -203,7 +203,9 @@ def _append_many_messages(
         # Nothing is stored for a session that could not take it, and most often the numbers are
         # right at once.
         _number_messages(rows, _lock_idle_session(session.pk, after_seq))
-    with SessionDraft(owner_id=session.owner_id) as draft:
+    # With the policy of the session, which decides how much of a tool's output is stored.
+    policy = {"model": session.model, "policy": session.policy}
+    with SessionDraft(owner_id=session.owner_id, **policy) as draft:
         store_with_outputs(draft, rows, outputs)
         with draft.open_transaction(weigh_row(0)):
             locked_session = _lock_idle_session(session.pk, after_seq)
@@ -220,7 +222,7 @@ def _append_many_messages(
             if shift:
                 for row, output in outputs:
                     output.write_note(row)
-                    row.save(update_fields=["content", "tool_result_limit", "token_estimate"])
+                    row.save(update_fields=["content"])
             _record_new_messages(locked_session, rows)
             on_stored(rows)
             draft.remove_empty()

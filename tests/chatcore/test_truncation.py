@@ -154,3 +154,133 @@ def test_no_text_of_a_message_holds_what_no_database_stores(session: Session) ->
         "b",
     )
     assert stored.tool_calls == [{"id": "a", "name": "b", "arguments": "c"}]
+
+
+def store(session: Session, how: str, **columns: Any) -> Message:
+    message = Message(session=session, seq=1, **columns)
+    message.save() if how == "save" else Message.objects.bulk_create([message])
+    return Message.objects.get(session=session)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("how", ["save", "bulk_create"])
+@pytest.mark.parametrize(
+    ("calls", "stored_calls"),
+    [
+        (None, []),
+        ({}, []),
+        ([{}], [{"id": "", "name": "", "arguments": ""}]),
+        ([{"name": "a"}], [{"id": "", "name": "a", "arguments": ""}]),
+        (
+            [{"id": 7, "name": None, "arguments": None}],
+            [{"id": "7", "name": "", "arguments": ""}],
+        ),
+        (
+            [{"id": "a", "name": "b", "arguments": {"c": float("nan"), 1: (2, b"d")}}],
+            [{"id": "a", "name": "b", "arguments": '{"c": "NaN", "1": [2, "d"]}'}],
+        ),
+        ([{"id": "a", 2: {3: "e"}}], [{"id": "a", "name": "", "arguments": "", "2": {"3": "e"}}]),
+        (["words"], [{"id": "", "name": "", "arguments": "words"}]),
+        ("words", [{"id": "", "name": "", "arguments": "words"}]),
+        ([{"id": "i" * 300, "name": date(2026, 1, 2)}],
+         [{"id": "i" * 255, "name": '"2026-01-02"', "arguments": ""}]),
+    ],
+)  # fmt: skip
+def test_calls_of_any_kind_are_stored(
+    session: Session, how: str, calls: Any, stored_calls: list[Any]
+) -> None:
+    message = store(session, how, role="assistant", content="Look", tool_calls=calls)
+    assert message.tool_calls == stored_calls
+    message.save()
+    assert Message.objects.get().tool_calls == stored_calls
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("how", ["save", "bulk_create"])
+@pytest.mark.parametrize(
+    "value", [None, 7, b"words", {"a": 1}, [None], Unspeakable(), float("inf")]
+)
+def test_no_column_of_any_kind_makes_it_raise(session: Session, how: str, value: Any) -> None:
+    names = ("content", "reasoning", "finish_detail", "tool_call_id", "tool_name")
+    message = store(
+        session,
+        how,
+        role="tool",
+        tool_calls=[{"id": value, "name": value, "arguments": value, "more": value}],
+        provider_data={1: value},
+        **dict.fromkeys(names, value),
+    )
+    for name in names:
+        assert isinstance(getattr(message, name), str)
+
+
+@pytest.mark.django_db
+def test_values_that_hold_themselves_do_not_either(session: Session) -> None:
+    endless: Any = {}
+    endless["again"] = [endless]
+    message = store(session, "save", role="tool", provider_data=endless, tool_calls=[endless])
+    assert (message.provider_data, message.tool_calls[0]["id"]) == ("[dict]", "")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("how", ["save", "bulk_create"])
+@pytest.mark.parametrize("limit", [3_000_000, 30_001, None])
+def test_no_row_raises_its_own_limit(session: Session, how: str, limit: int | None) -> None:
+    text = "x" * 3_000_000
+    message = store(session, how, role="tool", content=text, tool_result_limit=limit)
+    assert (len(message.content), message.original_chars) == (30_078, 3_000_000)
+    assert message.tool_result_limit is None
+    message.tool_result_limit, message.content = limit, text + "y"
+    message.save(update_fields=["content"])
+    assert len(Message.objects.get().content) == 30_078
+
+
+@pytest.mark.django_db
+def test_a_row_lowers_its_limit(session: Session) -> None:
+    message = store(session, "save", role="tool", content="x" * 40_000, tool_result_limit=100)
+    assert message.content.startswith("x" * 100 + "\n\n[... content truncated")
+    assert (message.original_chars, message.tool_result_limit) == (40_000, 100)
+
+
+@pytest.mark.django_db
+def test_what_is_derived_is_stored_with_each_column_that_it_comes_from(session: Session) -> None:
+    message = store(session, "save", role="tool", content="short")
+    message.content = "x" * 40_000
+    message.save(update_fields=["content"])
+    message = Message.objects.get()
+    assert (message.original_chars, message.token_estimate) == (40_000, 30_076 // 4)
+    message.save(update_fields=["content"])
+    assert Message.objects.get().original_chars == 40_000
+    message.content = "short again"
+    message.save(update_fields={"content"})
+    message = Message.objects.get()
+    assert (message.original_chars, message.token_estimate) == (None, 2)
+    message.tool_calls = [{"id": "a", "name": "b" * 400, "arguments": ""}]
+    message.save(update_fields=["tool_calls"])
+    assert Message.objects.get().token_estimate == 411 // 4
+
+
+@pytest.mark.django_db
+def test_a_message_that_becomes_a_tool_result_is_cut(session: Session) -> None:
+    message = store(session, "save", role="user", content="x" * 40_000)
+    message.role = Message.Role.TOOL
+    message.save(update_fields=["role"])
+    message = Message.objects.get()
+    assert (len(message.content), message.original_chars) == (30_076, 40_000)
+
+
+@pytest.mark.django_db
+def test_a_bulk_update_stores_what_is_derived(session: Session) -> None:
+    message = store(session, "save", role="user", content="short")
+    message.content = "word " * 100 + "\x00"
+    assert Message.objects.bulk_update([message], ["content"]) == 1
+    stored = Message.objects.get()
+    assert (stored.content, stored.token_estimate) == ("word " * 100, 125)
+
+
+@pytest.mark.django_db
+def test_a_saved_column_of_another_kind_stores_no_text(session: Session) -> None:
+    message = store(session, "save", role="user", content="short")
+    message.content, message.pinned = "not to be stored", True
+    message.save(update_fields=["pinned"])
+    assert (Message.objects.get().content, Message.objects.get().pinned) == ("short", True)
