@@ -1,8 +1,8 @@
 """Messages: the append-only history of a session."""
 
 import logging
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Collection, Iterable
+from typing import Any, Self
 
 from django.db import models
 from django.db.models import Q
@@ -251,9 +251,11 @@ class Message(OwnedRow):
         return f"{self.role} {self.seq}"
 
     @classmethod
-    def from_db(cls, db: str | None, field_names: Any, values: Any) -> "Message":
+    def from_db(
+        cls, db: str | None, field_names: Collection[str], values: Collection[Any], **options: Any
+    ) -> Self:
         """Load a message, and remember which text its `original_chars` belongs to."""
-        message = super().from_db(db, field_names, values)
+        message = super().from_db(db, field_names, values, **options)
         message.loaded_text = message.__dict__.get("content")
         return message
 
