@@ -62,7 +62,7 @@ def test_a_claim_that_is_overtaken_at_once_holds_its_own_number(
     full: Session, is_in_line: bool
 ) -> None:
     run = engine.request_run(full.pk, trigger="manual")
-    overtaken = []
+    overtaken: list[CompactionRun | None] = []
 
     def overtake(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         """Let the first lease end, and claim the run for another, before the first reads it."""
