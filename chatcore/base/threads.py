@@ -217,9 +217,9 @@ async def finish(work: Coroutine[object, None, T]) -> asyncio.Task[T]:
 async def keep_trying(attempt: Callable[[], Awaitable[T]]) -> T:
     """Make an attempt; while the database is away, locked or full, make another one.
 
-    There is no last attempt: what a turn holds in memory is in no other place. The end of the
-    process cancels the task. Any other error of the database is raised: another attempt would fail
-    as well.
+    There is no last attempt: the text of an answer, or the result of a delivery, is in memory
+    alone. The end of the process cancels the task. Any other error of the database is raised:
+    another attempt would fail as well.
     """
     pause = FIRST_PAUSE_SECONDS
     while True:
@@ -228,6 +228,6 @@ async def keep_trying(attempt: Callable[[], Awaitable[T]]) -> T:
         except DatabaseProblem as error:
             if find_outage(error) is None:
                 raise
-            logger.warning("the database did not answer a turn; it is asked again: %s", error)
+            logger.warning("the database did not answer; it is asked again: %s", error)
         await asyncio.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE_SECONDS)

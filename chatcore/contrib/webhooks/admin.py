@@ -15,8 +15,8 @@ class WebhookAdmin(ChatcoreAdmin):
     list_display = ("url", "owner", "is_active", "created_at")
     list_filter = ("is_active",)
     list_select_related = ("owner",)
-    fields = ("url", "owner", "events", "is_active", "created_at")
-    readonly_fields = ("owner", "created_at")
+    fields = ("url", "owner", "events", "is_active", "paused_until", "created_at")
+    readonly_fields = ("owner", "paused_until", "created_at")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Refuse: only the API creates webhooks, because it shows their secret once."""

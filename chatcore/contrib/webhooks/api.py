@@ -172,6 +172,7 @@ class WebhookDetailView(GenericAPIView[Webhook]):
             refuse_lost_words(webhook.owner_id, webhook, texts)
             others = Webhook.objects.filter(owner=webhook.owner_id).exclude(pk=webhook.pk)
             _check_host(others, serializer.validated_data["url"])
+            webhook.paused_until = None  # that of the address before
         return self._respond(serializer.save())
 
     @extend_schema(

@@ -8,20 +8,22 @@ import base64
 import json
 import logging
 import secrets
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Min, Q, QuerySet, Window
-from django.db.models.functions import RowNumber
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 from standardwebhooks import Webhook as WebhookSigner
 
+from chatcore.base.databases.batches import delete_in_batches
 from chatcore.base.databases.clock import read_clock
 from chatcore.base.net import outbound
 from chatcore.base.net.address_guard import NotReached
-from chatcore.base.threads import run_in_thread
+from chatcore.base.threads import keep_trying, outlive_errors, run_in_thread
 from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
 from chatcore.events.types import Event, EventType
 from models_registry import keys
@@ -37,8 +39,13 @@ WEBHOOK_EVENTS = (
 )
 SECRET_BYTES = 32
 TIMEOUT_SECONDS = 15.0
-MAX_CONCURRENT_DELIVERIES = 10
+# The requests under way in a process, for one user and to one address. An address that hangs holds
+# some of these places, so others need places that it cannot take.
+MAX_CONCURRENT_DELIVERIES = 20
+MAX_CONCURRENT_OF_OWNER = 8
+MAX_CONCURRENT_OF_WEBHOOK = 4
 POLL_SECONDS = 5.0
+SCAN_ROWS = 100  # due deliveries of a kind that are looked at in one round
 CLAIM_DURATION = timedelta(seconds=60)  # after that another sender takes over from a dead one
 DELIVERY_RETENTION = timedelta(days=30)
 # The pauses before each further attempt, as the specification proposes. After the last attempt the
@@ -48,10 +55,7 @@ HTTP_GONE = 410
 # The reason of a failure is not sent: a provider's words may repeat parts of the conversation.
 PRIVATE_FIELDS = ("detail", "reason")
 
-# A delivery that was tried in vain since the address worked last.
-_HAS_FAILED = Q(deliveries__status=WebhookDelivery.Status.PENDING, deliveries__error__gt="")
-# An event loop holds its tasks only weakly; without this set a running task could be collected.
-_delivery_tasks: set[asyncio.Task[None]] = set()
+_PENDING = Q(status=WebhookDelivery.Status.PENDING)
 
 
 def generate_secret() -> str:
@@ -62,9 +66,7 @@ def generate_secret() -> str:
 def queue_deliveries(session_id: UUID, events: Iterable[Event]) -> None:
     """Store a delivery for each of the owner's webhooks that wants one of these events.
 
-    Where an address has just failed, the delivery waits with those that failed: not each event is
-    sent to it at once. This joins the caller's transaction, so an event that is rolled back is
-    never announced.
+    This joins the caller's transaction, so an event that is rolled back is never announced.
     """
     webhook_events = [event for event in events if event.name in WEBHOOK_EVENTS]
     if not webhook_events:
@@ -72,54 +74,91 @@ def queue_deliveries(session_id: UUID, events: Iterable[Event]) -> None:
     active_webhooks = Webhook.objects.filter(is_active=True, owner__chat_sessions=session_id)
     if not active_webhooks.exists():  # nearly always, and three times as quickly asked
         return
-    active_webhooks = active_webhooks.filter(owner__is_active=True).annotate(
-        paused_until=Min("deliveries__next_attempt_at", filter=_HAS_FAILED)
-    )
-    now = timezone.now()
+    now = read_clock()
     WebhookDelivery.objects.bulk_create(
         WebhookDelivery(
             webhook=webhook,
             event=event.name,
             payload=_build_payload(event),
-            next_attempt_at=webhook.paused_until or now,
+            next_attempt_at=now,
+            created_at=now,
         )
-        for webhook in list(active_webhooks)
+        for webhook in active_webhooks.filter(owner__is_active=True)
         for event in webhook_events
         if not webhook.events or event.name in webhook.events
     )
+    transaction.on_commit(lambda: _sender.wake(), robust=True)
 
 
-async def start_due_deliveries() -> list[asyncio.Task[None]]:
-    """Start to send due deliveries, at most MAX_CONCURRENT_DELIVERIES. Returns their tasks.
+class DeliverySender:
+    """Sends deliveries on one event loop, as many at once as there are places."""
 
-    The caller need not wait for the tasks before it asks again, so one slow address delays no
-    other. TIMEOUT_SECONDS limits how many are under way.
-    """
-    tasks = [
-        asyncio.create_task(_send_delivery(delivery))
-        for delivery in await run_in_thread(_claim_due_deliveries)
-    ]
-    for task in tasks:
-        _delivery_tasks.add(task)
-        task.add_done_callback(_delivery_tasks.discard)
-    return tasks
+    def __init__(self) -> None:
+        # Also the reference that each task needs: an event loop holds its tasks only weakly.
+        self._in_flight: dict[asyncio.Task[None], Webhook] = {}
+        self._wake_event = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None  # while it runs
+
+    async def run(self) -> None:
+        """Send for as long as the process lives.
+
+        A new delivery of this process, and a place that is free again, are noticed at once; what
+        other processes queued and what is due by time, within POLL_SECONDS.
+        """
+        self._loop = asyncio.get_running_loop()
+        try:
+            while True:
+                self._wake_event.clear()
+                await self.start_due_deliveries()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake_event.wait(), POLL_SECONDS)
+        finally:
+            self._loop = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._loop is not None
+
+    def wake(self) -> None:
+        """Look for due deliveries now, if this process sends any. Called by any thread."""
+        loop = self._loop
+        if loop is not None:
+            loop.call_soon_threadsafe(self._wake_event.set)
+
+    async def start_due_deliveries(self) -> list[asyncio.Task[None]]:
+        """Start to send due deliveries, as far as there are places. Returns their tasks."""
+        claimed = await run_in_thread(_claim_due_deliveries, list(self._in_flight.values()))
+        tasks = [asyncio.create_task(_send_delivery(delivery)) for delivery in claimed]
+        for task, delivery in zip(tasks, claimed, strict=True):
+            self._in_flight[task] = delivery.webhook
+            task.add_done_callback(self._free_place)
+        return tasks
+
+    def _free_place(self, task: asyncio.Task[None]) -> None:
+        del self._in_flight[task]
+        self._wake_event.set()
+
+
+_sender = DeliverySender()
+send_deliveries = _sender.run
+start_due_deliveries = _sender.start_due_deliveries
 
 
 def delete_old_deliveries() -> int:
     """Delete deliveries older than DELIVERY_RETENTION, pending ones too. Returns how many."""
-    return WebhookDelivery.objects.filter(
-        created_at__lt=read_clock() - DELIVERY_RETENTION
-    ).delete()[0]
+    return delete_in_batches(
+        WebhookDelivery.objects.filter(created_at__lt=read_clock() - DELIVERY_RETENTION)
+    )
 
 
 def retry_deliveries(deliveries: QuerySet[WebhookDelivery]) -> int:
     """Make these deliveries due now, with all attempts ahead of them. Returns how many."""
-    return deliveries.update(
-        status=WebhookDelivery.Status.PENDING,
-        attempts=0,
-        next_attempt_at=timezone.now(),
-        error="",
+    webhook_ids = list(deliveries.order_by().values_list("webhook", flat=True).distinct())
+    count = deliveries.update(
+        status=WebhookDelivery.Status.PENDING, attempts=0, next_attempt_at=read_clock(), error=""
     )
+    Webhook.objects.filter(pk__in=webhook_ids).update(paused_until=None)
+    return count
 
 
 def _build_payload(event: Event) -> dict[str, object]:
@@ -132,47 +171,110 @@ def _build_payload(event: Event) -> dict[str, object]:
     }
 
 
-def _claim_due_deliveries() -> list[WebhookDelivery]:
-    """Claim some due deliveries for this process, and return them.
+def _claim_due_deliveries(in_flight: Collection[Webhook] = ()) -> list[WebhookDelivery]:
+    """Claim due deliveries for this process, and return them.
 
-    Owners take turns (each owner's first delivery, then each owner's second ...), so that an owner
-    whose addresses answer slowly does not delay the others.
+    `in_flight` has the webhook of each request that is under way. Each round claims at most one
+    first attempt of each webhook, so no backlog keeps another webhook waiting.
     """
-    now = timezone.now()
-    due_deliveries = WebhookDelivery.objects.filter(
-        status=WebhookDelivery.Status.PENDING,
-        next_attempt_at__lte=now,
-        webhook__is_active=True,
-        webhook__owner__is_active=True,
-    )
-    if not due_deliveries.exists():
-        return []  # all that an idle server needs to know, in a quarter of the time
-    owner_rank = Window(
-        RowNumber(), partition_by=F("webhook__owner"), order_by=F("next_attempt_at").asc()
-    )
-    next_deliveries = (
-        due_deliveries.annotate(owner_rank=owner_rank)
-        .select_related("webhook")
-        .order_by("owner_rank", "next_attempt_at")[:MAX_CONCURRENT_DELIVERIES]
-    )
-    return [delivery for delivery in next_deliveries if _claim_delivery(delivery, now)]
+    claimed: list[WebhookDelivery] = []
+    while True:
+        taken = [*in_flight, *(delivery.webhook for delivery in claimed)]
+        chosen = _choose_deliveries(taken)
+        newly_claimed = _claim_deliveries(chosen) if chosen else []
+        if not newly_claimed:
+            return claimed
+        claimed += newly_claimed
 
 
-def _claim_delivery(delivery: WebhookDelivery, now: datetime) -> bool:
-    """Count one more attempt for this process. Returns False when another process was faster."""
-    # The number of attempts is the fence: of several processes that read the same row, only one
-    # UPDATE still finds it. The claim ends by itself, so a sender that dies blocks nothing.
-    row = WebhookDelivery.objects.filter(
-        pk=delivery.pk, attempts=delivery.attempts, status=WebhookDelivery.Status.PENDING
+def _choose_deliveries(taken: Collection[Webhook]) -> list[UUID]:
+    """Return the keys of due deliveries for which there are places beside those taken."""
+    free = MAX_CONCURRENT_DELIVERIES - len(taken)
+    if free <= 0:
+        return []
+    of_owner = Counter(webhook.owner_id for webhook in taken)
+    of_webhook = Counter(webhook.pk for webhook in taken)
+    chosen = []
+    for delivery_id, webhook_id, owner_id in _list_due_deliveries(of_owner, of_webhook):
+        if of_owner[owner_id] >= MAX_CONCURRENT_OF_OWNER:
+            continue
+        if of_webhook[webhook_id] >= MAX_CONCURRENT_OF_WEBHOOK:
+            continue
+        of_owner[owner_id] += 1
+        of_webhook[webhook_id] += 1
+        chosen.append(delivery_id)
+    return chosen[:free]
+
+
+def _list_due_deliveries(
+    of_owner: Counter[int], of_webhook: Counter[UUID]
+) -> list[tuple[UUID, UUID, int]]:
+    """Return due deliveries as (delivery, webhook, owner), the longest due first.
+
+    Those are each webhook's oldest first attempt, unless the webhook is paused, and further
+    attempts. A webhook and an owner without a free place are left out.
+    """
+    now = read_clock()
+    full_owners = [key for key, count in of_owner.items() if count >= MAX_CONCURRENT_OF_OWNER]
+    full_webhooks = [key for key, count in of_webhook.items() if count >= MAX_CONCURRENT_OF_WEBHOOK]
+    webhooks = (
+        Webhook.objects.filter(is_active=True, owner__is_active=True)
+        .exclude(owner__in=full_owners)
+        .exclude(pk__in=full_webhooks)
     )
-    if delivery.attempts > len(RETRY_DELAYS_SECONDS):
-        # Every attempt was claimed, and the last sender died before it recorded the result.
-        row.update(
-            status=WebhookDelivery.Status.FAILED, error="The last attempt was not completed."
+    first_attempts = WebhookDelivery.objects.filter(
+        _PENDING, webhook=OuterRef("pk"), attempts=0, next_attempt_at__lte=now
+    ).order_by("next_attempt_at")
+    open_webhooks = (
+        webhooks.filter(Q(paused_until=None) | Q(paused_until__lte=now))
+        .filter(Exists(first_attempts))
+        .annotate(
+            delivery=Subquery(first_attempts.values("pk")[:1]),
+            due_at=Subquery(first_attempts.values("next_attempt_at")[:1]),
         )
-        return False
-    delivery.attempts += 1
-    return bool(row.update(attempts=delivery.attempts, next_attempt_at=now + CLAIM_DURATION))
+        .order_by("due_at")
+        .values_list("due_at", "delivery", "pk", "owner")
+    )
+    further_attempts = (
+        WebhookDelivery.objects.filter(
+            _PENDING, attempts__gt=0, next_attempt_at__lte=now, webhook__in=webhooks
+        )
+        .order_by("next_attempt_at")
+        .values_list("next_attempt_at", "pk", "webhook", "webhook__owner")
+    )
+    rows = [*open_webhooks[:SCAN_ROWS], *further_attempts[:SCAN_ROWS]]
+    rows.sort(key=lambda row: row[0])
+    return [(delivery, webhook, owner) for _, delivery, webhook, owner in rows]
+
+
+def _claim_deliveries(delivery_ids: Collection[UUID]) -> list[WebhookDelivery]:
+    """Count one more attempt of these deliveries; return those that no other process has taken.
+
+    The claim ends by itself, so a sender that dies blocks nothing.
+    """
+    now = read_clock()
+    claimed_until = now + CLAIM_DURATION
+    with transaction.atomic():
+        deliveries = list(
+            WebhookDelivery.objects.filter(_PENDING, pk__in=delivery_ids, next_attempt_at__lte=now)
+            .select_related("webhook")
+            .order_by("pk")
+            .select_for_update(skip_locked=True, of=("self",))
+        )
+        over = [each for each in deliveries if each.attempts > len(RETRY_DELAYS_SECONDS)]
+        claimed = [each for each in deliveries if each not in over]
+        if over:
+            # Every attempt was claimed, and the last sender died before it recorded the result.
+            WebhookDelivery.objects.filter(pk__in=[each.pk for each in over]).update(
+                status=WebhookDelivery.Status.FAILED, error="The last attempt was not completed."
+            )
+        WebhookDelivery.objects.filter(pk__in=[each.pk for each in claimed]).update(
+            attempts=F("attempts") + 1, next_attempt_at=claimed_until
+        )
+    for delivery in claimed:  # as the rows are now, which were locked
+        delivery.attempts += 1
+        delivery.next_attempt_at = claimed_until
+    return claimed
 
 
 async def _send_delivery(delivery: WebhookDelivery) -> None:
@@ -190,7 +292,9 @@ async def _send_delivery(delivery: WebhookDelivery) -> None:
     except Exception as unexpected_error:
         logger.exception("delivery %s could not be sent", delivery.pk)
         error_text = f"It could not be sent: {type(unexpected_error).__name__}."
-    await run_in_thread(_record_attempt, delivery, status, error_text)
+    # A delivery without a result would be sent again: the database is asked until it has stored it.
+    with outlive_errors(f"the result of delivery {delivery.pk} could not be stored"):
+        await keep_trying(lambda: run_in_thread(_record_attempt, delivery, status, error_text))
 
 
 async def _post_delivery(delivery: WebhookDelivery) -> int:
@@ -233,10 +337,11 @@ def _record_attempt(delivery: WebhookDelivery, status: int | None, error: str) -
     Any 2xx status is a delivery. Everything else, redirects too, is tried again later. 410 (Gone)
     means that the address wants no more, so its webhook is switched off.
     """
-    now = timezone.now()
+    now = read_clock()
     is_delivered = status is not None and 200 <= status < 300
     is_last_attempt = delivery.attempts > len(RETRY_DELAYS_SECONDS)
     fields: dict[str, object] = {"response_status": status, "error": error}
+    paused_until = None
     if not is_delivered and not error:
         fields["error"] = f"It answered {status}."
     if is_delivered:
@@ -244,21 +349,32 @@ def _record_attempt(delivery: WebhookDelivery, status: int | None, error: str) -
     elif is_last_attempt or status == HTTP_GONE:
         fields["status"] = WebhookDelivery.Status.FAILED
     else:
-        delay = timedelta(seconds=RETRY_DELAYS_SECONDS[delivery.attempts - 1])
-        fields["next_attempt_at"] = now + delay
-    others = WebhookDelivery.objects.filter(
-        webhook=delivery.webhook_id, status=WebhookDelivery.Status.PENDING
-    ).exclude(pk=delivery.pk)
-    with transaction.atomic():
-        WebhookDelivery.objects.filter(pk=delivery.pk, attempts=delivery.attempts).update(**fields)
-        # An address that failed is left alone for a while by all deliveries, and one that works
-        # again gets what waits.
-        if is_delivered:
-            others.exclude(error="").update(error="")
-            others.filter(attempts=0).update(next_attempt_at=now)
-        elif next_attempt_at := fields.get("next_attempt_at"):
-            others.filter(next_attempt_at__lt=next_attempt_at).update(
-                next_attempt_at=next_attempt_at
-            )
-        if status == HTTP_GONE:
-            Webhook.objects.filter(pk=delivery.webhook_id).update(is_active=False)
+        paused_until = now + timedelta(seconds=RETRY_DELAYS_SECONDS[delivery.attempts - 1])
+        fields["next_attempt_at"] = paused_until
+    # Two statements without a transaction: each locks one row and waits for no second one, so there
+    # is no deadlock with whoever deletes both. The claim's end is a part of the fence, because
+    # an operator who sends a delivery again sets the number of attempts back.
+    WebhookDelivery.objects.filter(
+        _PENDING,
+        pk=delivery.pk,
+        attempts=delivery.attempts,
+        next_attempt_at=delivery.next_attempt_at,
+    ).update(**fields)
+    _note_address(delivery.webhook, status, is_delivered=is_delivered, paused_until=paused_until)
+
+
+def _note_address(
+    webhook: Webhook, status: int | None, *, is_delivered: bool, paused_until: datetime | None
+) -> None:
+    """Pause an address that failed, let one that works have what waits, switch off one that ended.
+
+    Nothing is noted of an address that its owner has changed meanwhile.
+    """
+    rows = Webhook.objects.filter(pk=webhook.pk, url=webhook.url)
+    if is_delivered:
+        rows.filter(paused_until__isnull=False).update(paused_until=None)
+    elif status == HTTP_GONE:
+        rows.update(is_active=False)
+    elif paused_until:
+        is_shorter = Q(paused_until=None) | Q(paused_until__lt=paused_until)
+        rows.filter(is_shorter).update(paused_until=paused_until)

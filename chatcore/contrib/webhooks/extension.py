@@ -19,5 +19,5 @@ class Webhooks(Extension):
     def list_chores(self) -> list[Chore]:
         return [
             Chore(PRUNE_SECONDS, deliveries.delete_old_deliveries, is_deletion=True),
-            Chore(deliveries.POLL_SECONDS, deliveries.start_due_deliveries),
+            Chore(deliveries.POLL_SECONDS, deliveries.send_deliveries),
         ]

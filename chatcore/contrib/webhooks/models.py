@@ -19,6 +19,12 @@ class Webhook(models.Model):
     secret = models.TextField(help_text="Encrypted; signs what is sent.")
     events = models.JSONField(default=list, help_text="Names of the events it wants; empty: all.")
     is_active = models.BooleanField(default=True)
+    paused_until = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="The address has just failed: no event is sent to it for the first time before.",
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     secret_columns = ("secret",)
@@ -56,8 +62,17 @@ class WebhookDelivery(models.Model):
         ordering = ["-created_at", "-id"]
         verbose_name_plural = "webhook deliveries"
         indexes = [
+            # Two indexes, because a paused webhook may have many first attempts that wait, which
+            # must not be read to find the others.
             models.Index(
-                fields=["next_attempt_at"], condition=Q(status="pending"), name="deliveries_due"
+                fields=["webhook", "next_attempt_at"],
+                condition=Q(status="pending", attempts=0),
+                name="first_attempts",
+            ),
+            models.Index(
+                fields=["next_attempt_at"],
+                condition=Q(status="pending", attempts__gt=0),
+                name="further_attempts",
             ),
             models.Index(fields=["-created_at", "-id"], name="deliveries_by_time"),
             models.Index(

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -13,6 +14,9 @@ from typing import Any
 import pytest
 from django.conf import LazySettings
 from django.contrib.auth.models import User
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
+from django.db.models import Sum
 from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
@@ -26,6 +30,7 @@ from tests.support.events import append_events
 from tests.support.local_server import LocalHandler, LocalServer
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.waiting import wait_until
 
 HOOKS = "/api/v1/webhooks"
 pytestmark = pytest.mark.django_db
@@ -37,6 +42,7 @@ class Listener:
     def __init__(self) -> None:
         self.got: list[tuple[dict[str, str], bytes]] = []
         self.status, self.go = 204, threading.Event()
+        self.statuses: dict[str, int] = {}  # of single paths
         listener = self
 
         class Handler(LocalHandler):
@@ -44,8 +50,8 @@ class Listener:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 if self.path == "/slow":
                     listener.go.wait(20)
-                listener.got.append((dict(self.headers), body))
-                self.send_response(listener.status)
+                listener.got.append(({**self.headers, "path": self.path}, body))
+                self.send_response(listener.statuses.get(self.path, listener.status))
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
@@ -328,23 +334,26 @@ def test_a_delivery_whose_senders_all_died_has_failed(api: APIClient, session: S
     assert WebhookDelivery.objects.get().status == "failed"
 
 
-def test_owners_take_turns(
+def test_no_user_and_no_address_takes_the_places_of_others(
     api: APIClient, session: Session, as_user: Callable[[User], APIClient]
 ) -> None:
     bob = User.objects.create_user("bob")
-    for client in (api, as_user(bob)):
-        client.post(HOOKS, {"url": "https://example.com/"})
-    append_events(
-        session.pk,
-        *[
-            ("turn.completed", {"turn": str(number)})
-            for number in range(2 * outbox.MAX_CONCURRENT_DELIVERIES)
-        ],
-    )
-    append_events(Session.objects.create(owner=bob).pk, ("turn.completed", {"turn": "bob's"}))
-    claimed = [delivery.payload["data"]["turn"] for delivery in outbox._claim_due_deliveries()]
-    assert len(claimed) == outbox.MAX_CONCURRENT_DELIVERIES
-    assert "bob's" in claimed
+    for client, count in ((api, 4), (as_user(bob), 1)):
+        for number in range(count):
+            client.post(HOOKS, {"url": f"https://example.com/{number}"})
+    events = [("turn.completed", {"turn": str(number)}) for number in range(50)]
+    append_events(session.pk, *events)
+    append_events(Session.objects.create(owner=bob).pk, *events)
+    claimed = outbox._claim_due_deliveries()
+    owners = Counter(delivery.webhook.owner_id for delivery in claimed)
+    assert owners == {
+        session.owner_id: outbox.MAX_CONCURRENT_OF_OWNER,
+        bob.pk: outbox.MAX_CONCURRENT_OF_WEBHOOK,
+    }
+    addresses = Counter(delivery.webhook_id for delivery in claimed)
+    assert max(addresses.values()) <= outbox.MAX_CONCURRENT_OF_WEBHOOK
+    assert outbox._claim_due_deliveries([each.webhook for each in claimed]) == []
+    assert sum(owners.values()) < outbox.MAX_CONCURRENT_DELIVERIES
 
 
 @pytest.mark.django_db(transaction=True)
@@ -369,3 +378,111 @@ def test_what_waits_for_an_address_that_was_switched_off_is_forgotten_in_time(
         created_at=timezone.now() - outbox.DELIVERY_RETENTION - timedelta(days=1)
     )
     assert outbox.delete_old_deliveries() == 1
+
+
+def run_sender(sender: outbox.DeliverySender, stop: threading.Event) -> None:
+    """Send as a process does until `stop`."""
+
+    async def run_until_stopped() -> None:
+        task = asyncio.create_task(sender.run())
+        await asyncio.to_thread(stop.wait)
+        task.cancel()
+
+    asyncio.run(run_until_stopped())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_processes_send_a_backlog_without_deadlocks_in_a_few_statements(
+    api: APIClient, listener: Listener, session: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    hooked(api, listener, "works")
+    broken = hooked(api, listener, "broken")
+    listener.statuses = {"/broken": 404}
+    count = 40
+    events = [("turn.completed", {"turn": str(number)}) for number in range(count)]
+    append_events(session.pk, *events)
+    stop, updates = threading.Event(), 0
+
+    def count_updates(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        nonlocal updates
+        updates += sql.startswith("UPDATE")
+        return execute(sql, params, many, context)
+
+    def watch(connection: BaseDatabaseWrapper, **_: object) -> None:
+        if count_updates not in connection.execute_wrappers:  # it may have been connected before
+            connection.execute_wrappers.append(count_updates)
+
+    connection_created.connect(watch)  # each thread of a sender makes a connection
+    try:
+        senders = [
+            threading.Thread(target=run_sender, args=(outbox.DeliverySender(), stop))
+            for _ in range(2)
+        ]
+        for sender in senders:
+            sender.start()
+        working = WebhookDelivery.objects.exclude(webhook=broken["id"])
+        wait_until(lambda: not working.exclude(status="delivered").exists())
+        stop.set()
+        for sender in senders:
+            sender.join()
+    finally:
+        connection_created.disconnect(watch)
+    got = Counter(
+        headers["webhook-id"] for headers, _ in listener.got if headers["path"] == "/works"
+    )
+    assert len(got) == count
+    assert set(got.values()) == {1}
+    assert "deadlock" not in caplog.text
+    assert "could not be stored" not in caplog.text
+    tried = WebhookDelivery.objects.filter(webhook=broken["id"]).aggregate(Sum("attempts"))
+    # Of an attempt: its claim, its result and its webhook's pause.
+    assert 2 * count < updates <= 3 * (count + tried["attempts__sum"])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_new_delivery_and_a_free_place_are_noticed_at_once(
+    api: APIClient, listener: Listener, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "POLL_SECONDS", 3_600.0)
+    hooked(api, listener)
+    stop = threading.Event()
+    sender = outbox.DeliverySender()
+    monkeypatch.setattr(outbox, "_sender", sender)
+    thread = threading.Thread(target=run_sender, args=(sender, stop))
+    thread.start()
+    count = 3 * outbox.MAX_CONCURRENT_OF_WEBHOOK
+    try:
+        wait_until(lambda: sender.is_running)
+        append_events(session.pk, *[("turn.completed", {"turn": "1"})] * count)
+        wait_until(lambda: len(listener.got) == count)
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_result_is_stored_by_the_claim_alone_that_sent_it(
+    api: APIClient, session: Session
+) -> None:
+    api.post(HOOKS, {"url": "https://example.com/"})
+    append_events(session.pk, ("turn.completed", {"turn": "1"}))
+    [late] = outbox._claim_due_deliveries()
+    outbox.retry_deliveries(WebhookDelivery.objects.all())
+    [current] = outbox._claim_due_deliveries()
+    assert current.attempts == late.attempts
+    outbox._record_attempt(late, 500, "")
+    assert WebhookDelivery.objects.get().error == ""
+    outbox._record_attempt(current, 204, "")
+    assert WebhookDelivery.objects.get().status == "delivered"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_becomes_of_an_address_that_was_changed_meanwhile_is_not_noted(
+    api: APIClient, session: Session
+) -> None:
+    hook = api.post(HOOKS, {"url": "https://example.com/old"}).json()
+    append_events(session.pk, ("turn.completed", {"turn": "1"}))
+    [delivery] = outbox._claim_due_deliveries()
+    api.patch(f"{HOOKS}/{hook['id']}", {"url": "https://example.com/new"})
+    outbox._record_attempt(delivery, 410, "")
+    assert Webhook.objects.get().is_active
