@@ -3,11 +3,14 @@
 import logging
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.core.cache.backends.base import DEFAULT_TIMEOUT, BaseCache
 from django.core.cache.backends.locmem import LocMemCache
 from django.core.cache.backends.redis import RedisCache
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
 logger = logging.getLogger(__name__)
@@ -17,6 +20,25 @@ logger = logging.getLogger(__name__)
 CONNECT_SECONDS = 0.5
 ANSWER_SECONDS = 0.5
 PAUSE_SECONDS = 5.0
+# Of the errors that the client raises when another thread has closed its connection meanwhile.
+CLOSED_WORDS = ("closed file", "file descriptor", "'NoneType' object has no attribute")
+
+
+@contextmanager
+def unify_redis_errors() -> Iterator[None]:
+    """Raise RedisError for every way in which a server that goes away shows itself.
+
+    The client translates most errors of its sockets, but not those of one that breaks while a
+    command is written or that another thread closes.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise RedisConnectionError(str(error)) from error
+    except (ValueError, AttributeError) as error:
+        if not any(words in str(error) for words in CLOSED_WORDS):
+            raise
+        raise RedisConnectionError(str(error)) from error
 
 
 class Breaker:
@@ -71,7 +93,8 @@ class CachePair:
         """Call the method of the cache that can be asked now."""
         if self.breaker.allows_try():
             try:
-                result = getattr(self.redis, name)(*args)
+                with unify_redis_errors():
+                    result = getattr(self.redis, name)(*args)
             except RedisError as error:
                 self.breaker.note_failure(error)
             else:
@@ -124,7 +147,8 @@ class ResilientRedisCache(BaseCache):
 
     def require_server(self) -> None:
         """Raise RedisError if Redis does not answer, for what must not be in one process only."""
-        self._pair.redis.get("anybody-there")
+        with unify_redis_errors():
+            self._pair.redis.get("anybody-there")
 
 
 _pairs: dict[str, CachePair] = {}

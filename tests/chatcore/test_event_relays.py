@@ -175,6 +175,40 @@ def test_what_redis_brings_needs_no_reading_of_the_database(
     assert event == event_log.read_events(session.pk, 0)[0]
 
 
+@pytest.mark.redis
+def test_text_of_conversations_leaves_redis_within_a_minute(
+    session: Session, redis_url: str
+) -> None:
+    client = redis_client.Redis.from_url(redis_url, decode_responses=True)
+    seconds, _ = client.time()  # type: ignore[misc]
+    old = [
+        client.xadd(STREAM, {"packet": "[]"}, id=f"{(seconds - 31) * 1_000}-{n}") for n in (1, 2)
+    ]
+    recent = client.xadd(STREAM, {"packet": "[]"}, id=f"{(seconds - 15) * 1_000}-1")
+    append_events(session.pk, ("session.updated", {"fields": ["new"]}))
+    ids = [entry_id for entry_id, _ in client.xrange(STREAM)]  # type: ignore[union-attr]
+    assert not {*old} & {*ids}
+    assert ids[0] == recent
+    assert len(ids) == 2
+    assert 0 < client.ttl(STREAM) <= 30  # type: ignore[operator]
+
+
+@pytest.mark.redis
+def test_a_connection_that_breaks_while_it_is_used_is_a_redis_that_is_away(
+    session: Session, redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    relay = listener.get_relay()
+    assert isinstance(relay, RedisRelay)
+    append_events(session.pk, ("session.updated", {"fields": ["one"]}))
+    connection = relay._get_client().connection_pool.get_connection()
+    connection._parser._buffer._buffer.close()  # as another thread does, which disconnects
+    relay._get_client().connection_pool.release(connection)
+    append_events(session.pk, ("session.updated", {"fields": ["two"]}))
+    assert "Redis does not take events: I/O operation on closed file" in caplog.text
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+    assert (event_log.read_events(session.pk, 0)[-1]).data == {"fields": ["two"]}
+
+
 def build_events(session: Session, count: int) -> list[Event]:
     return [
         Event(session=session.pk, seq=seq, name="session.updated", data={}, at=timezone.now())

@@ -114,3 +114,17 @@ def test_a_sign_in_link_is_not_kept_where_no_other_process_finds_it(
     assert (refusal.status_code, refusal["Retry-After"]) == (503, "5")
     with pytest.raises(RedisError):
         sign_in.issue_token(user)
+
+
+def test_a_connection_that_breaks_while_it_is_used_goes_on_in_memory(server: RedisServer) -> None:
+    cache.set("one", "in Redis")
+    pair = caches._get_pair(server.url, {})
+    client = pair.redis._cache.get_client()
+    connection = client.connection_pool.get_connection()
+    connection._parser._buffer._buffer.close()  # as another thread does, which disconnects
+    client.connection_pool.release(connection)
+    cache.set("two", "in memory")
+    assert pair.breaker.is_away
+    assert cache.get("two") == "in memory"
+    with pytest.raises(ValueError, match="not found"):
+        cache.incr("none")

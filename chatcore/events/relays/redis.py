@@ -13,8 +13,13 @@ from chatcore.events.relays.base import EventsBySession, encode_packets, publish
 logger = logging.getLogger(__name__)
 
 STREAM = "chatcore:events"
-STREAM_LENGTH = 10_000  # packets; a reader that is further behind reads the database
-MAX_BYTES = 256_000
+# A reader that is further behind reads the database, as it does for an event above MAX_BYTES. With
+# these two the stream has 64 MB at most.
+STREAM_LENGTH = 8_000  # packets
+MAX_BYTES = 8_000
+# The stream has text of conversations, which may be deleted meanwhile. A packet goes with the first
+# one that comes so much later, or with the whole stream: after twice this time, a minute.
+KEEP_SECONDS = 30
 WAIT_SECONDS = 1.0
 CONNECT_SECONDS = 0.5
 PAUSE_SECONDS = 2.0  # without a further attempt after Redis did not answer
@@ -62,16 +67,28 @@ class RedisRelay:
         """Add packets to the stream. Without Redis, drop them: the database has the events."""
         import redis
 
+        from chatcore.base.caches import unify_redis_errors
+
         if time.monotonic() < self._paused_until:
             return
         try:
-            pipeline = self._get_client().pipeline(transaction=False)
-            for packet in packets:
-                pipeline.xadd(STREAM, {"packet": packet}, maxlen=STREAM_LENGTH, approximate=True)
-            pipeline.execute()
+            with unify_redis_errors():
+                self._send_packets(packets)
         except redis.RedisError as error:
             self._paused_until = time.monotonic() + PAUSE_SECONDS
             logger.warning("Redis does not take events: %s", error)
+
+    def _send_packets(self, packets: list[str]) -> None:
+        pipeline = self._get_client().pipeline(transaction=False)
+        for packet in packets:
+            pipeline.xadd(STREAM, {"packet": packet}, maxlen=STREAM_LENGTH, approximate=True)
+        pipeline.expire(STREAM, KEEP_SECONDS)
+        *entry_ids, _ = pipeline.execute()
+        # An entry's id begins with the milliseconds of Redis's clock, which may differ from ours.
+        # Exactly, because an approximate trim leaves up to a hundred packets for as long as a
+        # slow trickle of events keeps the stream from expiring.
+        newest = int(entry_ids[-1].partition("-")[0])
+        self._get_client().xtrim(STREAM, minid=newest - KEEP_SECONDS * 1_000, approximate=False)
 
     def _get_client(self) -> Any:
         if self._client is None:
