@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
-from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from knox.crypto import hash_token
 from knox.models import AuthToken
+
+from chatcore.base.rest.auth import is_valid_token
 
 AT_ONCE = 500  # asked for in one query
 T = TypeVar("T")
@@ -57,9 +58,8 @@ def find_signed_in(senders: Collection[Sender]) -> set[Sender]:
 
 
 def _find_valid_digests(digests: Collection[str]) -> Iterator[str]:
-    is_unexpired = Q(expiry=None) | Q(expiry__gt=timezone.now())
     for batch in _split(digests):
-        tokens = AuthToken.objects.filter(is_unexpired, pk__in=batch, user__is_active=True)
+        tokens = AuthToken.objects.filter(is_valid_token(), pk__in=batch, user__is_active=True)
         yield from tokens.values_list("pk", flat=True)
 
 

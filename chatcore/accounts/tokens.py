@@ -9,10 +9,24 @@ from django.db.models import F, QuerySet
 from knox.models import AuthToken
 
 from chatcore.accounts import audit
+from chatcore.base.databases.person_lock import lock_person
 from chatcore.base.rest import auth
+from chatcore.base.rest.auth import is_valid_token
+from chatcore.extension import Refusal
 from chatcore.models import TokenName
 
+MAX_TOKENS = 100  # valid ones of a user
 MAX_NAME_CHARS = TokenName._meta.get_field("name").max_length or 0
+
+
+class TooManyTokens(Refusal):
+    """The user has as many valid tokens as anyone may have."""
+
+    status = 409
+    type = "too_many_tokens"
+
+    def __init__(self) -> None:
+        super().__init__(f"There are already {MAX_TOKENS} valid tokens, the most. Revoke some.")
 
 
 def get_default_expiry() -> timedelta | None:
@@ -23,8 +37,14 @@ def get_default_expiry() -> timedelta | None:
 def create_token(
     user: Any, *, name: str, expiry: timedelta | None, scope: str = auth.ALL
 ) -> tuple[AuthToken, str]:
-    """Make a token of a user; return its row and its text, which is not stored."""
+    """Make a token of a user; return its row and its text, which is not stored.
+
+    Raises TooManyTokens.
+    """
     with transaction.atomic():
+        lock_person(user.pk)
+        if AuthToken.objects.filter(is_valid_token(), user=user).count() >= MAX_TOKENS:
+            raise TooManyTokens
         prefix = auth.PREFIXES[scope]
         token, text = AuthToken.objects.create(user, expiry=expiry, prefix=prefix)
         if name:

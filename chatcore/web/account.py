@@ -15,7 +15,7 @@ from django.contrib.auth.views import LoginView
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.translation import get_language_info
+from django.utils.translation import get_language_info, gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import HttpResponseClientRefresh
@@ -147,7 +147,11 @@ def create_token(request: HttpRequest) -> HttpResponse:
         raise Http404  # the page has no other choices
     name, scope = form.cleaned_data["name"], form.cleaned_data["scope"] or ALL
     expiry = tokens.get_default_expiry()
-    token, secret = tokens.create_token(request.user, name=name, expiry=expiry, scope=scope)
+    try:
+        token, secret = tokens.create_token(request.user, name=name, expiry=expiry, scope=scope)
+    except tokens.TooManyTokens:
+        text = gettext("There are as many tokens as there may be. Revoke some first.")
+        return HttpResponse(text, status=409, content_type="text/plain; charset=utf-8")
     return render(request, "chatcore/_new_api_token.html", {"token": token, "secret": secret})
 
 

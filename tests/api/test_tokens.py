@@ -1,19 +1,25 @@
 """Tokens and models over REST, and the command that makes a token."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
-from django.test import override_settings
+from django.db import connection
+from django.test import Client, override_settings
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from knox.models import AuthToken
+from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.test import APIClient
 
+from chatcore.accounts.tokens import MAX_TOKENS, TooManyTokens, create_token
+from chatcore.base.rest import auth
 from chatcore.models import TokenName
 from models_registry.models import AiModel
 
@@ -84,6 +90,77 @@ def test_a_revoked_token_is_401(api: APIClient) -> None:
 def test_all_tokens_can_be_revoked_at_once(api: APIClient) -> None:
     assert api.delete(TOKENS).status_code == 204
     assert api.get(TOKENS).status_code == 401
+
+
+def test_a_request_costs_the_same_however_many_tokens_its_user_has(
+    user: User, django_assert_num_queries: Any
+) -> None:
+    _, token = AuthToken.objects.create(user)
+    for _ in range(10):
+        AuthToken.objects.create(user, expiry=timedelta(days=-1))
+    with django_assert_num_queries(1) as queries:
+        assert auth.find_sender({b"authorization": f"Bearer {token}".encode()}) == user
+    assert '"knox_authtoken"."digest" = ' in queries[0]["sql"]
+    assert AuthToken.objects.count() == 11
+
+
+@pytest.mark.parametrize("text", ["", "x", "read_", "a" * 300, "ä", "\udc80"])
+def test_no_other_text_is_a_token(user: User, text: str) -> None:
+    AuthToken.objects.create(user)
+    with pytest.raises(AuthenticationFailed):
+        auth.BearerTokenAuthentication().authenticate_credentials(
+            text.encode(errors="surrogateescape")
+        )
+
+
+def test_an_expired_token_and_one_of_a_switched_off_user_are_401(user: User) -> None:
+    _, token = AuthToken.objects.create(user, expiry=timedelta(seconds=30))
+    client = build_token_client(token)
+    assert client.get(TOKENS).status_code == 200
+    User.objects.update(is_active=False)
+    assert client.get(TOKENS).status_code == 401
+    User.objects.update(is_active=True)
+    AuthToken.objects.update(expiry=timezone.now())
+    assert client.get(TOKENS).status_code == 401
+
+
+def test_a_user_has_no_more_than_a_hundred_valid_tokens(
+    api: APIClient, user: User, client: Client
+) -> None:
+    tokens = [AuthToken.objects.create(user)[0] for _ in range(MAX_TOKENS - 2)]
+    AuthToken.objects.create(user, expiry=timedelta(days=-1))  # counts no more
+    count = AuthToken.objects.filter(user=user).count()
+    while count < MAX_TOKENS + 1:
+        assert api.post(TOKENS, {}).status_code == 201
+        count += 1
+    refusal = api.post(TOKENS, {})
+    assert (refusal.status_code, refusal.json()["type"]) == (409, "too_many_tokens")
+    assert str(MAX_TOKENS) in refusal.json()["detail"]
+    client.force_login(user)
+    assert client.post("/settings/tokens/", {"scope": "all"}).status_code == 409
+    with pytest.raises(CommandError, match=str(MAX_TOKENS)):
+        call_command("create_token", user.username)
+    tokens[0].delete()
+    assert api.post(TOKENS, {}).status_code == 201
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_tokens_at_once_the_last_place_is_given_once(user: User) -> None:
+    for _ in range(MAX_TOKENS - 1):
+        AuthToken.objects.create(user)
+
+    def create() -> bool:
+        try:
+            create_token(user, name="", expiry=None)
+        except TooManyTokens:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    with ThreadPoolExecutor(4) as threads:
+        results = list(threads.map(lambda _: create(), range(4)))
+    assert sorted(results) == [False, False, False, True]
 
 
 def test_another_users_token_is_404(api: APIClient, as_user: Callable[[User], APIClient]) -> None:

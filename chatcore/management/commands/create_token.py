@@ -6,7 +6,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chatcore.accounts.tokens import MAX_NAME_CHARS, create_token
+from chatcore.accounts.tokens import MAX_NAME_CHARS, TooManyTokens, create_token
 from chatcore.base.rest.auth import ALL, PREFIXES
 
 MAX_DAYS = 3_650
@@ -43,5 +43,8 @@ class Command(BaseCommand):
         if not 0 <= days <= MAX_DAYS:
             raise CommandError(f"--days is {days}; it must be from 0 to {MAX_DAYS}.", returncode=2)
         expiry = timedelta(days=days) if days else None
-        _, token = create_token(owner, name=name[:MAX_NAME_CHARS], expiry=expiry, scope=scope)
+        try:
+            _, token = create_token(owner, name=name[:MAX_NAME_CHARS], expiry=expiry, scope=scope)
+        except TooManyTokens as refusal:
+            raise CommandError(str(refusal)) from None
         self.stdout.write(token)
