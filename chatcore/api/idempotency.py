@@ -9,14 +9,16 @@ from functools import wraps
 from typing import Any
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Q
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatcore.api.new_sessions import build_created_response
+from chatcore.base.databases.batches import delete_in_batches
 from chatcore.base.databases.clock import read_clock
+from chatcore.base.databases.person_lock import lock_person
 from chatcore.base.rest.problems import InvalidFieldError, Problem
 from chatcore.base.threads import repeat_beside
 from chatcore.models import IdempotencyKey, Session
@@ -96,7 +98,8 @@ def repeatable(*, in_transaction: bool = True) -> Callable[[CreateMethod], Creat
                     session_id = getattr(response, "session_id", None)
                     _store_answer(row, response.status_code, session_id, response.data)
                     return response
-            row, is_new = _claim_key(request, key, payload_hash)
+            with transaction.atomic():
+                row, is_new = _claim_key(request, key, payload_hash)
             if not is_new:
                 return _replay(request, row)
             request.claimed_key = row  # type: ignore[attr-defined]
@@ -136,32 +139,39 @@ def _keep_claim(row: IdempotencyKey) -> AbstractContextManager[None]:
 
 
 def _claim_key(request: Request, key: str, payload_hash: str) -> tuple[IdempotencyKey, bool]:
-    """Return the key's row, and whether this request has just inserted it.
+    """Return the key's row, and whether this request has just inserted it, in a transaction.
 
     Raises IdempotencyConflict for another payload, and the 409 problem while the first one runs.
     """
-    rows = IdempotencyKey.objects.filter(owner_id=request.user.pk)
-    now = read_clock()
-    rows.filter(created_at__lt=now - KEY_LIFETIME).delete()
-    # The process of such a request is dead. A claim of an earlier version has no lease.
-    is_over = Q(lease_until__lt=now) | Q(lease_until=None)
-    rows.filter(is_over, key=key, status=None).delete()
     owner_id: Any = request.user.pk  # it is known: permissions passed
-    row = IdempotencyKey(key=key, payload_hash=payload_hash, lease_until=now + CLAIM_LEASE)
-    row.owner_id = owner_id
-    try:
-        # On PostgreSQL this waits for a transaction that has inserted the same key.
-        with transaction.atomic():
-            row.save(force_insert=True)
+    # The second of two requests at once waits here for the first one's claim. The constraint would
+    # settle it as well, but each time with an error in PostgreSQL's log.
+    lock_person(owner_id)
+    now = read_clock()
+    rows = IdempotencyKey.objects.filter(owner_id=owner_id, key=key)
+    # The process of such a request is dead. A claim of an earlier version has no lease.
+    is_abandoned = Q(status=None) & (Q(lease_until__lt=now) | Q(lease_until=None))
+    rows.filter(Q(created_at__lt=now - KEY_LIFETIME) | is_abandoned).delete()
+    stored_row = rows.first()
+    if stored_row is None:
+        row = IdempotencyKey(
+            key=key, payload_hash=payload_hash, lease_until=now + CLAIM_LEASE, created_at=now
+        )
+        row.owner_id = owner_id
+        row.save(force_insert=True)
         return row, True
-    except IntegrityError:
-        stored_row = rows.get(key=key)
     if stored_row.payload_hash != payload_hash:
         raise IdempotencyConflict("This Idempotency-Key was used with another payload.")
     if stored_row.status is None:
         detail = "The first request with this Idempotency-Key is still running."
         raise Problem(409, "request_running", detail, retry_after=2, repeated=True)
     return stored_row, False
+
+
+def delete_old_keys() -> int:
+    """Delete the keys that no request repeats any more. Returns how many."""
+    old_keys = IdempotencyKey.objects.filter(created_at__lt=read_clock() - KEY_LIFETIME)
+    return delete_in_batches(old_keys)
 
 
 def _store_answer(row: IdempotencyKey, status: int, session_id: UUID | None, body: object) -> None:

@@ -34,6 +34,7 @@ class IdempotencyKey(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["owner", "key"], name="one_request_of_a_key")
         ]
+        indexes = [models.Index(fields=["created_at"], name="keys_by_time")]
 
     def __str__(self) -> str:
         return self.key
