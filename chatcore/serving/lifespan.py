@@ -8,6 +8,8 @@ from functools import partial
 
 from django.db import DatabaseError, connection
 
+from chatcore.accounts.expiry import delete_expired_sign_ins
+from chatcore.api.idempotency import delete_old_keys
 from chatcore.base.asgi import Receive, Send
 from chatcore.base.metrics import counts
 from chatcore.base.runner import turn_runner
@@ -33,6 +35,8 @@ DELETIONS: tuple[tuple[float, Callable[[], object]], ...] = (
     (PRUNE_SECONDS, intake.prune_unsent_files),
     (PRUNE_SECONDS, output_store.sweep_orphans),
     (PRUNE_SECONDS, delete_unused_sessions),
+    (PRUNE_SECONDS, delete_expired_sign_ins),
+    (PRUNE_SECONDS, delete_old_keys),
     (PURGE_SECONDS, deletion.purge_due_sessions),
 )
 
