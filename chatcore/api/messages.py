@@ -17,12 +17,12 @@ from chatcore.api.turn_requests import (
     TURN_PARAMETERS,
     NewMessageSerializer,
     build_idempotency_fields,
+    reserve_and_count_turn,
     respond_with_turn,
 )
-from chatcore.base.rest import turn_rate
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.models import Message
-from chatcore.turns import capacity, control
+from chatcore.turns import control
 
 ORDERINGS = {"asc": "seq", "desc": "-seq"}
 
@@ -71,8 +71,7 @@ class MessageListView(GenericAPIView[Message]):
         serializer.is_valid(raise_exception=True)
         payload = serializer.validated_data
         idempotency = build_idempotency_fields(request, "send", payload)
-        with capacity.reserve_new_turn(session, idempotency["idempotency_key"]):
-            turn_rate.count_turn(request)
+        with reserve_and_count_turn(request, session, idempotency["idempotency_key"]):
             turn = control.start_turn(
                 session,
                 content=payload["content"],

@@ -4,7 +4,8 @@ their responses: the turn's result, its events, or where to follow them.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypedDict
 
 from django.core.validators import RegexValidator
@@ -28,7 +29,7 @@ from chatcore.api.serializers.turns import (
     StartedTurnSerializer,
 )
 from chatcore.base.databases.outages import find_outage
-from chatcore.base.rest import limits
+from chatcore.base.rest import limits, turn_rate
 from chatcore.base.rest.fields import (
     JsonObjectField,
     StrictBooleanField,
@@ -39,8 +40,8 @@ from chatcore.base.rest.fields import (
 from chatcore.base.rest.problems import Problem
 from chatcore.base.rest.routes import build_api_path
 from chatcore.files import intake
-from chatcore.models import Message, Turn
-from chatcore.turns import client_tools, control, versions, waiting
+from chatcore.models import Message, Session, Turn
+from chatcore.turns import capacity, client_tools, control, versions, waiting
 
 # A message has a text, or a file.
 CONTENT_RULES = {
@@ -182,6 +183,20 @@ def build_idempotency_fields(
     text = json.dumps(hashed_payload, sort_keys=True, default=str)
     payload_hash = hashlib.sha256(text.encode()).hexdigest()
     return IdempotencyFields(idempotency_key=key, payload_hash=payload_hash)
+
+
+@contextmanager
+def reserve_and_count_turn(
+    request: Request, session: Session, idempotency_key: str | None
+) -> Iterator[None]:
+    """Hold a place while a turn begins, and count it; a repeated request needs neither.
+
+    Raises the 429 problem, and what `capacity.take_slot` raises.
+    """
+    with capacity.reserve_new_turn(session, idempotency_key) as is_new:
+        if is_new:
+            turn_rate.count_turn(request)
+        yield
 
 
 def _require_content(attrs: dict[str, Any]) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """Running turns: send results of a client's own tools, approve calls, or stop the answer."""
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -23,7 +24,7 @@ from chatcore.api.turn_requests import (
 )
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.fields import StrictSerializer
-from chatcore.models import Turn
+from chatcore.models import Session, Turn
 from chatcore.turns import client_tools, control, waiting
 
 
@@ -44,6 +45,7 @@ class ToolResultsView(APIView):
         session = get_owned_session(request, session_id)
         payload = _read_payload(request, ToolResultsSerializer)
         results = [client_tools.ClientToolResult(**result) for result in payload["results"]]
+        _count_turn(request, session, lambda turn: client_tools.has_results(turn, results))
         turn, after_seq = control.submit_tool_results(session, results)
         return respond_with_turn(
             request, turn, stream=payload.get("stream", False), after_seq=after_seq
@@ -79,6 +81,7 @@ class ApprovalListView(APIView):
         session = get_owned_session(request, session_id)
         payload = _read_payload(request, ApprovalsSerializer)
         decisions = [waiting.Approval(**approval) for approval in payload["approvals"]]
+        _count_turn(request, session, lambda turn: waiting.has_decisions(turn, decisions))
         turn, after_seq = control.submit_approvals(session, decisions)
         return respond_with_turn(
             request, turn, stream=payload.get("stream", False), after_seq=after_seq
@@ -105,9 +108,15 @@ class CancelTurnView(APIView):
 
 
 def _read_payload(request: Request, serializer_class: type[StrictSerializer]) -> dict[str, Any]:
-    """Check what continues a waiting turn, and count it as a turn. Raises the problem."""
+    """Check what continues a waiting turn. Raises the problem."""
     serializer = serializer_class(data=request.data)
     serializer.is_valid(raise_exception=True)
-    turn_rate.count_turn(request)
     payload: dict[str, object] = serializer.validated_data
     return payload
+
+
+def _count_turn(request: Request, session: Session, has_all: Callable[[Turn], bool]) -> None:
+    """Count what continues the waiting turn as a turn, unless the turn `has_all` of it already."""
+    turn = session.turns.filter(status=Turn.Status.WAITING).first()
+    if turn is not None and not has_all(turn):
+        turn_rate.count_turn(request)

@@ -17,13 +17,13 @@ from chatcore.api.turn_requests import (
     EditedMessageSerializer,
     RegenerateSerializer,
     build_idempotency_fields,
+    reserve_and_count_turn,
     respond_with_turn,
 )
-from chatcore.base.rest import turn_rate
 from chatcore.base.rest.fields import StrictSerializer
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.models import Message, Turn
-from chatcore.turns import capacity, control, deletion, versions
+from chatcore.turns import control, deletion, versions
 
 Role = Message.Role
 
@@ -45,8 +45,7 @@ class RegenerateMessageView(APIView):
         """
         message, options = _validate_request(request, message_id, RegenerateSerializer)
         idempotency = build_idempotency_fields(request, f"regenerate {message_id}", options)
-        with capacity.reserve_new_turn(message.session, idempotency["idempotency_key"]):
-            turn_rate.count_turn(request)
+        with reserve_and_count_turn(request, message.session, idempotency["idempotency_key"]):
             turn = control.regenerate_answer(message, model=options.get("model"), **idempotency)
         return respond_with_turn(request, turn, stream=options.get("stream", False))
 
@@ -108,8 +107,7 @@ def _edit_question(request: Request, message: Message, payload: dict[str, Any]) 
     """Start the turn that answers a new version of the user's message."""
     idempotency = build_idempotency_fields(request, f"edit {message.pk}", payload)
     attachment_ids = None  # the new version keeps the files
-    with capacity.reserve_new_turn(message.session, idempotency["idempotency_key"]):
-        turn_rate.count_turn(request)
+    with reserve_and_count_turn(request, message.session, idempotency["idempotency_key"]):
         if "attachments" in payload:
             attachment_ids = resolve_attachments(message.session, payload["attachments"])
         return control.start_turn(

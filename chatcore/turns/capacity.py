@@ -132,13 +132,17 @@ def reserve_turn(user_id: object) -> Iterator[None]:
             _thread.has_reservation = False
 
 
-def reserve_new_turn(
-    session: Session, idempotency_key: str | None
-) -> contextlib.AbstractContextManager[None]:
-    """Reserve a place for a new turn of the session; a repeated request needs none."""
+@contextlib.contextmanager
+def reserve_new_turn(session: Session, idempotency_key: str | None) -> Iterator[bool]:
+    """Reserve a place for a new turn of the session, and yield whether it is one.
+
+    A repeated request begins no turn and needs no place.
+    """
     if idempotency_key and session.turns.filter(idempotency_key=idempotency_key).exists():
-        return contextlib.nullcontext()
-    return reserve_turn(session.owner_id)
+        yield False
+    else:
+        with reserve_turn(session.owner_id):
+            yield True
 
 
 def _count_running_turns(user_id: Any) -> int:

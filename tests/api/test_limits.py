@@ -20,6 +20,7 @@ from chatcore.models import Message, Session
 from models_registry.models import AiModel
 from tests.conftest import Live
 from tests.support.anthropic_client import speak_anthropic
+from tests.support.client_tool_requests import WEATHER, asking
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -56,6 +57,44 @@ def test_more_turns_a_minute_than_allowed_are_429_until_the_minute_is_over(
         Session.objects.update(owner=User.objects.get(username="alice"))
         clock.shift(41)
         assert api.post(messages, {"content": "Hi"}).status_code == 201
+
+
+@pytest.mark.parametrize("action", ["send", "edit", "regenerate"])
+def test_a_repeated_key_is_answered_as_ever_and_not_counted(
+    api: APIClient, messages: str, settings: object, scripted: ScriptedModel, action: str
+) -> None:
+    settings.CHATCORE = {**settings.CHATCORE, "TURNS_PER_MINUTE": 2}  # type: ignore[attr-defined]
+    scripted.default = Reply(text="Yes.")
+    begun = api.post(messages, {"content": "Hi"}, headers={"Idempotency-Key": "first"})
+    question, answer = api.get(messages).json()["results"]
+    send, address, body = {
+        "send": (api.post, messages, {"content": "More"}),
+        "edit": (api.patch, f"/api/v1/messages/{question['id']}", {"content": "Hello"}),
+        "regenerate": (api.post, f"/api/v1/messages/{answer['id']}/regenerate", {}),
+    }[action]
+    answers = [send(address, body, headers={"Idempotency-Key": "k"}) for _ in range(5)]
+    assert [each.status_code for each in (begun, *answers)] == [201] * 6
+    assert len({each.json()["turn"] for each in answers}) == 1
+    assert send(address, body, headers={"Idempotency-Key": "new"}).status_code == 429
+    assert send(address, body, headers={"Idempotency-Key": "k"}).status_code == 201
+
+
+def test_repeated_results_of_tools_are_answered_as_ever_and_not_counted(
+    api: APIClient, messages: str, settings: object, scripted: ScriptedModel
+) -> None:
+    settings.CHATCORE = {**settings.CHATCORE, "TURNS_PER_MINUTE": 3}  # type: ignore[attr-defined]
+    scripted.script(Reply(tool_calls=(asking("Rome", id="a"), asking("Oslo", id="b"))))
+    scripted.default = Reply(text="Sunny.")
+    api.post(messages, {"content": "Hi", "tools": [WEATHER]})
+    address = messages.replace("/messages", "/tool_results")
+    one, both = (
+        [{"tool_call_id": name, "content": "Sunny."} for name in ids] for ids in ("a", "ab")
+    )
+    for results, status in ((one, "waiting"), (both, "completed")):
+        answers = [api.post(address, {"results": results}) for _ in range(4)]
+        assert {answer.status_code for answer in answers} <= {200, 201}
+        assert {answer.json()["status"] for answer in answers} == {status}
+    assert api.post(messages, {"content": "Hi"}).status_code == 429
 
 
 TOO_LONG = (
