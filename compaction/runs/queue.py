@@ -7,7 +7,7 @@ from math import ceil
 from typing import TypedDict
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models.functions import Now
 
 from chatcore.accounts.spending import check_call
@@ -18,9 +18,9 @@ from compaction.core.policy import STAGES, Policy
 from compaction.models import MAX_SEQ, CompactionRun, find_open_run
 from compaction.runs import lifecycle, tasks
 from compaction.sessions import session_context
-from compaction.sessions.facts import load_session_facts
 from compaction.sessions.fingerprint import compute_fingerprint
 from compaction.sessions.session_context import NoSuchSession, SessionContext
+from compaction.sessions.source_messages import lock_session
 
 Status = CompactionRun.Status
 MAX_FAILURES = 3
@@ -225,15 +225,17 @@ def _refuse_unknown_stages(stages: Sequence[str], policy: Policy) -> None:
 
 
 def _insert_run(run: CompactionRun) -> bool:
-    """Insert the run. Return False when the session had an open one after all."""
-    try:
-        with transaction.atomic():
-            run.save(force_insert=True)
-    except IntegrityError:
-        # Either the unique constraint refused a second open run, or the session is gone.
-        if load_session_facts(run.session_id) is None:
-            raise NoSuchSession(str(run.session_id)) from None
-        return False
+    """Insert the run. Return False when the session had an open one after all.
+
+    Under the session's lock: two triggers often meet, and the unique constraint, which would settle
+    it as well, makes PostgreSQL log an error each time.
+    """
+    with transaction.atomic():
+        if not lock_session(run.session_id):
+            raise NoSuchSession(str(run.session_id))
+        if find_open_run(run.session_id) is not None:
+            return False
+        run.save(force_insert=True)
     return True
 
 

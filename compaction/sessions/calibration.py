@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db import IntegrityError, transaction
-
 from chatcore.base.databases.clock import read_clock
 from compaction.models import ModelRatio, SessionState
 from models_registry.models import AiModel
@@ -120,9 +118,10 @@ def save_ratio(model: str, **fields: float | datetime | None) -> None:
     """Store these columns of a model's ModelRatio."""
     if ModelRatio.objects.filter(model=model).update(**fields):
         return
-    try:
-        with transaction.atomic():
-            ModelRatio.objects.create(model=model, **fields)
-    except IntegrityError:
-        # Another process has just learned about the same model; its row is updated instead.
-        ModelRatio.objects.filter(model=model).update(**fields)
+    # Another process may just have learned about the same model: then its row is updated.
+    ModelRatio.objects.bulk_create(
+        [ModelRatio(model=model, **fields)],
+        update_conflicts=True,
+        unique_fields=["model"],
+        update_fields=list(fields),
+    )

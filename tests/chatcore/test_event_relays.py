@@ -180,17 +180,17 @@ def test_text_of_conversations_leaves_redis_within_a_minute(
     session: Session, redis_url: str
 ) -> None:
     client = redis_client.Redis.from_url(redis_url, decode_responses=True)
-    seconds, _ = client.time()  # type: ignore[misc]
+    seconds, _ = client.time()
     old = [
         client.xadd(STREAM, {"packet": "[]"}, id=f"{(seconds - 31) * 1_000}-{n}") for n in (1, 2)
     ]
     recent = client.xadd(STREAM, {"packet": "[]"}, id=f"{(seconds - 15) * 1_000}-1")
     append_events(session.pk, ("session.updated", {"fields": ["new"]}))
-    ids = [entry_id for entry_id, _ in client.xrange(STREAM)]  # type: ignore[union-attr]
+    ids = [entry_id for entry_id, _ in client.xrange(STREAM)]
     assert not {*old} & {*ids}
     assert ids[0] == recent
     assert len(ids) == 2
-    assert 0 < client.ttl(STREAM) <= 30  # type: ignore[operator]
+    assert 0 < client.ttl(STREAM) <= 30
 
 
 @pytest.mark.redis

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Sum
 from django.db.models.functions import Length
 
@@ -29,20 +29,21 @@ def save_prompt(prompt: Prompt, values: Mapping[str, Any]) -> Prompt:
 
     Raises NameTaken, TooManyPrompts, TextsTooLong, and Kept.
     """
-    try:
-        with transaction.atomic():
-            lock_person(prompt.owner_id)
-            if prompt._state.adding:
-                if Prompt.objects.filter(owner=prompt.owner_id).count() >= MAX_PROMPTS:
-                    raise TooManyPrompts
-            else:
-                refuse_lost_words(prompt.owner_id, prompt, values)
-            _check_total(prompt, values.get("text", ""))
-            for name, value in values.items():
-                setattr(prompt, name, value)
-            prompt.save()
-    except IntegrityError:
-        raise NameTaken from None
+    with transaction.atomic():
+        lock_person(prompt.owner_id)
+        own_prompts = Prompt.objects.filter(owner=prompt.owner_id)
+        if prompt._state.adding:
+            if own_prompts.count() >= MAX_PROMPTS:
+                raise TooManyPrompts
+        else:
+            refuse_lost_words(prompt.owner_id, prompt, values)
+        _check_total(prompt, values.get("text", ""))
+        for name, value in values.items():
+            setattr(prompt, name, value)
+        # Under the lock, so the constraint has nothing to refuse, and PostgreSQL no error to log.
+        if own_prompts.filter(name=prompt.name).exclude(pk=prompt.pk).exists():
+            raise NameTaken
+        prompt.save()
     return prompt
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Exists, QuerySet
 
 from chatcore.base.databases.person_lock import lock_person
@@ -84,13 +84,11 @@ def lift_line(owner: Any, line_id: int) -> StandingRule:
     if line is None or not store.select_lines(line.session_id).filter(pk=line_id).exists():
         raise NoSuchLine
     rules = StandingRule.objects.filter(owner=owner, line=line)
-    try:
-        with transaction.atomic():
-            return rules.first() or add_rule(
-                owner, {"kind": line.kind, "text": line.text, "line": line}
-            )
-    except IntegrityError:  # lifted at the same moment
-        return rules.get()
+    with transaction.atomic():
+        lock_person(owner.pk)  # another request may lift it at the same moment
+        return rules.first() or add_rule(
+            owner, {"kind": line.kind, "text": line.text, "line": line}
+        )
 
 
 def set_left_out(session_id: UUID, left_out: bool) -> None:

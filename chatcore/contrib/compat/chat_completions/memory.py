@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from chatcore.api.errors import build_turn_problem
+from chatcore.base.databases.person_lock import lock_person
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.base.threads import run_in_thread
 from chatcore.context import clearing
@@ -63,7 +64,11 @@ def get_or_create_session(user: User, completion_request: CompletionRequest) -> 
         return session
     name = completion_request.session_name
     defaults = {"model": completion_request.model, "tools": []}
-    session, is_new = Session.objects.get_or_create(owner=user, external_id=name, defaults=defaults)
+    with transaction.atomic():
+        lock_person(user.pk)  # two first requests of a session may come at once
+        session, is_new = Session.objects.get_or_create(
+            owner=user, external_id=name, defaults=defaults
+        )
     if is_new:
         archive_surplus_sessions(session)
     return session
