@@ -1,6 +1,7 @@
 """Event streams: a session's events as Server-Sent Events."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from functools import partial
 from uuid import UUID
 
@@ -118,11 +119,11 @@ def take_slot(request: Request) -> Slot:
     return slot
 
 
-async def _stream_frame(event: Event) -> AsyncIterator[bytes]:
+async def _stream_frame(event: Event) -> AsyncGenerator[bytes]:
     yield format_frame(event)
 
 
-async def _stream_after_dropped(session_id: UUID, until_seq: int) -> AsyncIterator[bytes]:
+async def _stream_after_dropped(session_id: UUID, until_seq: int) -> AsyncGenerator[bytes]:
     """Yield `events.dropped`, and then the session's events, of which none is missing."""
     event = Event(
         session=session_id,
@@ -132,8 +133,9 @@ async def _stream_after_dropped(session_id: UUID, until_seq: int) -> AsyncIterat
         at=timezone.now(),
     )
     yield format_frame(event)
-    async for frame in stream_frames(session_id, until_seq):
-        yield frame
+    async with aclosing(stream_frames(session_id, until_seq)) as frames:
+        async for frame in frames:
+            yield frame
 
 
 def _rebuild_end_event(turn: Turn) -> Event:

@@ -1,7 +1,7 @@
 """The event log of a session: append events, read them, and follow them as they come."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -144,7 +144,7 @@ def _read_batch(session_id: UUID, after_seq: int, row_count: int) -> list[Event]
 
 async def follow_events(
     session_id: UUID, after_seq: int, *, is_endless: bool = False
-) -> AsyncIterator[Event | None]:
+) -> AsyncGenerator[Event | None]:
     """Yield stored and future events after number `after_seq`, from any process.
 
     Yields None as a heartbeat after HEARTBEAT_SECONDS without an event. Ends when the session is

@@ -1,6 +1,7 @@
 """Write a session's events as Server-Sent Events (WHATWG HTML, section 9.2)."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from uuid import UUID
 
 from chatcore.base.threads import run_in_thread
@@ -16,20 +17,22 @@ def format_frame(event: Event) -> bytes:
 
 async def stream_frames(
     session_id: UUID, after_seq: int, *, turn_id: UUID | None = None
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes]:
     """Yield the session's events after number `after_seq`, with comments as heartbeats.
 
     With `turn_id` the stream ends with the event that ends this turn, or at which the turn waits
     for its client.
     """
     yield b": open\n\n"
-    async for event in follow_events(session_id, after_seq, is_endless=turn_id is None):
-        if event is None:
-            yield b": heartbeat\n\n"
-            continue
-        yield format_frame(event)
-        if turn_id and await _is_last_event(event, turn_id):
-            return
+    is_endless = turn_id is None
+    async with aclosing(follow_events(session_id, after_seq, is_endless=is_endless)) as events:
+        async for event in events:
+            if event is None:
+                yield b": heartbeat\n\n"
+                continue
+            yield format_frame(event)
+            if turn_id and await _is_last_event(event, turn_id):
+                return
 
 
 async def _is_last_event(event: Event, turn_id: UUID) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -74,5 +75,6 @@ async def _send_test_question(connection: Connection, model_name: str) -> None:
     question = ChatMessage(role="user", content="Say OK.")
     provider_request = Request(model=model_name, messages=(question,), max_tokens=TEST_TOKENS)
     async with asyncio.timeout(TEST_SECONDS):
-        async for _part in provider_registry.stream(connection, provider_request):
-            pass
+        async with aclosing(provider_registry.stream(connection, provider_request)) as parts:
+            async for _part in parts:
+                pass

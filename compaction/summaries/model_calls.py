@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
@@ -412,13 +413,14 @@ async def _collect_answer(
     stream_end = None
     start = first_word = time.perf_counter()
     async with asyncio.timeout(deadline):
-        async for part in provider_registry.stream(connection, request):
-            if first_word == start:
-                first_word = time.perf_counter()
-            if isinstance(part, TextDelta):
-                text_parts.append(part.text)
-            elif isinstance(part, StreamEnd):
-                stream_end = part
+        async with aclosing(provider_registry.stream(connection, request)) as parts:
+            async for part in parts:
+                if first_word == start:
+                    first_word = time.perf_counter()
+                if isinstance(part, TextDelta):
+                    text_parts.append(part.text)
+                elif isinstance(part, StreamEnd):
+                    stream_end = part
     if stream_end is None:
         raise CallFailed("The summary broke off.")
     return _Answer(

@@ -3,6 +3,7 @@
 PostgreSQL logs each statement that it refuses, so whoever watches that log would see nothing else.
 """
 
+import functools
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -61,7 +62,7 @@ def test_first_requests_of_a_named_session_share_one(user: User, model: AiModel)
         request = CompletionRequest(
             model=model, model_name="m", system=None, messages=[], session_name=f"chat {number}"
         )
-        sessions = do_at_once(lambda request=request: get_or_create_session(user, request))
+        sessions = do_at_once(functools.partial(get_or_create_session, user, request))
         assert len({session.pk for session in sessions}) == 1
 
 
@@ -77,5 +78,5 @@ def test_prompts_of_one_name_are_refused_but_one(api: APIClient, user: User) -> 
 
 def test_what_is_learned_of_a_model_at_once_is_one_row() -> None:
     for number in range(ROUNDS):
-        do_at_once(lambda number=number: save_ratio(f"scripted/{number}", ratio=1.5))
+        do_at_once(functools.partial(save_ratio, f"scripted/{number}", ratio=1.5))
     assert ModelRatio.objects.filter(ratio=1.5).count() == ROUNDS

@@ -5,6 +5,7 @@ import logging
 import re
 import unicodedata
 from collections.abc import AsyncGenerator, Collection
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from textwrap import shorten
 from uuid import UUID
@@ -161,12 +162,13 @@ async def write_title(job: TitleJob) -> AsyncGenerator[bytes]:
         return
     try:
         async with asyncio.timeout(TITLE_SECONDS):
-            async for part in provider_registry.stream(job.connection, job.request):
-                call.note_part(part)
-                if isinstance(part, TextDelta):
-                    texts.append(part.text)
-                elif isinstance(part, StreamEnd):
-                    ends.append(part)
+            async with aclosing(provider_registry.stream(job.connection, job.request)) as parts:
+                async for part in parts:
+                    call.note_part(part)
+                    if isinstance(part, TextDelta):
+                        texts.append(part.text)
+                    elif isinstance(part, StreamEnd):
+                        ends.append(part)
     except (ProviderError, TimeoutError) as error:
         failure = error
         logger.info("no title for %s: %s", job.session_id, error)

@@ -140,22 +140,23 @@ async def stream_parts(turn: Turn, after_seq: int) -> AsyncGenerator[StreamPart 
     has_text = False
     needs_gap = False
     message_ids: set[int] = set()
-    async for event in event_log.follow_events(turn.session_id, after_seq):
-        if event is None:
-            yield None
-        elif event.name == EventType.MESSAGE_CREATED and event.data["turn"] == str(turn.pk):
-            message_ids.add(event.data["message"])
-            needs_gap = has_text
-        elif event.name == EventType.MESSAGE_DELTA and event.data["message"] in message_ids:
-            yield TextDelta(("\n\n" if needs_gap else "") + event.data["text"])
-            has_text = True
-            needs_gap = False
-        elif event.name == EventType.REASONING_DELTA and event.data["message"] in message_ids:
-            yield ReasoningDelta(event.data["text"])
-        elif event.name in PAUSE_EVENTS and event.data.get("turn") == str(turn.pk):
-            for part in await run_in_thread(_load_end, turn.pk, "\n\n" if has_text else ""):
-                yield part
-            return
+    async with contextlib.aclosing(event_log.follow_events(turn.session_id, after_seq)) as events:
+        async for event in events:
+            if event is None:
+                yield None
+            elif event.name == EventType.MESSAGE_CREATED and event.data["turn"] == str(turn.pk):
+                message_ids.add(event.data["message"])
+                needs_gap = has_text
+            elif event.name == EventType.MESSAGE_DELTA and event.data["message"] in message_ids:
+                yield TextDelta(("\n\n" if needs_gap else "") + event.data["text"])
+                has_text = True
+                needs_gap = False
+            elif event.name == EventType.REASONING_DELTA and event.data["message"] in message_ids:
+                yield ReasoningDelta(event.data["text"])
+            elif event.name in PAUSE_EVENTS and event.data.get("turn") == str(turn.pk):
+                for part in await run_in_thread(_load_end, turn.pk, "\n\n" if has_text else ""):
+                    yield part
+                return
     raise OpenAIProblem(404, "session_deleted", "The session was deleted.")
 
 

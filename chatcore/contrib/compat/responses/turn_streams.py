@@ -1,6 +1,6 @@
 """Follow the turn of a stored response, and write its events: live, again, or from a number on."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from typing import Any
 
@@ -87,8 +87,9 @@ async def follow_response(record: StoredResponse) -> AsyncGenerator[Event | None
         for event in writer.add_compaction(records.build_compaction_item(record)):
             yield event
     if record.turn is not None and await run_in_thread(_has_log, record):
-        async for part in _follow_log(record, writer):
-            yield part
+        async with aclosing(_follow_log(record, writer)) as parts:
+            async for part in parts:
+                yield part
     else:
         for event in await run_in_thread(_write_stored_items, record, writer):
             yield event
@@ -97,26 +98,28 @@ async def follow_response(record: StoredResponse) -> AsyncGenerator[Event | None
         yield event
 
 
-async def _follow_log(record: StoredResponse, writer: EventWriter) -> AsyncIterator[Event | None]:
+async def _follow_log(record: StoredResponse, writer: EventWriter) -> AsyncGenerator[Event | None]:
     """Yield the events that the log has of the response, up to the end of its output."""
     message_ids: set[int] = set()
     for event in await run_in_thread(_begin_items, record, writer):
         yield event
-    async for log_event in event_log.follow_events(record.session_id, record.after_event_seq):
-        if log_event is None:
-            yield None
-            continue
-        data = log_event.data
-        is_own = data.get("turn") == str(record.turn_id)
-        if is_own and log_event.name in PAUSE_EVENTS:
-            return
-        if is_own and log_event.name == EventType.MESSAGE_CREATED:
-            if data["role"] == Message.Role.ASSISTANT:
-                message_ids.add(data["message"])
-                writer.begin_message(ids.build_stem(record.session_id, data["message_seq"]))
-        elif data.get("message") in message_ids or log_event.name in SERVER_EVENTS:
-            for event in await _write_message_event(record, writer, log_event):
-                yield event
+    log_events = event_log.follow_events(record.session_id, record.after_event_seq)
+    async with aclosing(log_events):
+        async for log_event in log_events:
+            if log_event is None:
+                yield None
+                continue
+            data = log_event.data
+            is_own = data.get("turn") == str(record.turn_id)
+            if is_own and log_event.name in PAUSE_EVENTS:
+                return
+            if is_own and log_event.name == EventType.MESSAGE_CREATED:
+                if data["role"] == Message.Role.ASSISTANT:
+                    message_ids.add(data["message"])
+                    writer.begin_message(ids.build_stem(record.session_id, data["message_seq"]))
+            elif data.get("message") in message_ids or log_event.name in SERVER_EVENTS:
+                for event in await _write_message_event(record, writer, log_event):
+                    yield event
 
 
 async def _write_message_event(
