@@ -11,11 +11,10 @@ import contextvars
 import functools
 import logging
 import threading
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from asgiref.sync import sync_to_async
 from django.db import Error as DatabaseProblem
@@ -115,8 +114,9 @@ class ThreadPool:
             initializer=use_own_connection if has_own_connections else None,
         )
         self._at_once = at_once
+        # A user's semaphore lives as long as work of theirs holds it or waits for it.
         self._places: WeakKeyDictionary[
-            asyncio.AbstractEventLoop, defaultdict[Hashable, asyncio.Semaphore]
+            asyncio.AbstractEventLoop, WeakValueDictionary[Hashable, asyncio.Semaphore]
         ] = WeakKeyDictionary()
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -131,11 +131,10 @@ class ThreadPool:
         self, person: Hashable, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Run `work` for a person, after what they began before if that is too much."""
-        places = self._places.setdefault(
-            asyncio.get_running_loop(),
-            defaultdict(functools.partial(asyncio.Semaphore, self._at_once)),
-        )
-        async with places[person]:
+        loop = asyncio.get_running_loop()
+        semaphores = self._places.setdefault(loop, WeakValueDictionary())
+        semaphore = semaphores.setdefault(person, asyncio.Semaphore(self._at_once))
+        async with semaphore:
             return await self.run(work, *args, **kwargs)
 
 
