@@ -484,18 +484,6 @@ class ModelRatio(models.Model):
         return self.model
 
 
-class WorkerBeat(models.Model):
-    """The newest sign of life of a worker command."""
-
-    name = models.CharField(
-        primary_key=True, max_length=200, help_text="The machine and the process."
-    )
-    seen_at = models.DateTimeField()
-
-    def __str__(self) -> str:
-        return self.name
-
-
 def find_open_run(session_id: uuid.UUID) -> CompactionRun | None:
     """Return the session's queued or running run, if there is one."""
     return CompactionRun.objects.filter(session_id=session_id, status__in=OPEN_STATUSES).first()

@@ -16,6 +16,7 @@ from chatcore.models.message import (
 from chatcore.models.output_file import OutputFile
 from chatcore.models.project import Project, ProjectFile
 from chatcore.models.sent_request import SentRequest, SentText
+from chatcore.models.serving_process import ServingProcess
 from chatcore.models.session import Session, SessionQuerySet
 from chatcore.models.setup_entry import SetupEntry
 from chatcore.models.token_name import TokenName
@@ -38,6 +39,7 @@ __all__ = [
     "ProjectFile",
     "SentRequest",
     "SentText",
+    "ServingProcess",
     "Session",
     "SessionEvent",
     "SessionQuerySet",

@@ -18,8 +18,10 @@ from chatcore.context import sent_requests
 from chatcore.events import retention
 from chatcore.extension import get_extensions
 from chatcore.files import intake, output_store
+from chatcore.models import ServingProcess
 from chatcore.providers import registry as provider_registry
 from chatcore.search.erasure import ErasureChore
+from chatcore.serving import processes
 from chatcore.sessions import deletion
 from chatcore.sessions.retention import delete_unused_sessions
 from chatcore.sessions.upkeep import run_if_clock_is_right
@@ -48,6 +50,8 @@ async def serve_lifespan(receive: Receive, send: Send) -> None:
         await send({"type": "lifespan.startup.complete"})
     # The parts of answers that have arrived are stored before the process ends.
     await run_in_thread(turn_runner.stop)
+    with suppress(DatabaseError):  # away: the sign is soon too old to count
+        await run_in_thread(processes.remove_process)
     await send({"type": "lifespan.shutdown.complete"})
 
 
@@ -55,6 +59,8 @@ def start_background_work() -> None:
     """Start what goes on besides requests: recovery, deletion by time, chores of apps."""
     counts.watch_statements()
     lifecycle.start_recovery()
+    sign = partial(run_in_thread, processes.record_process, ServingProcess.Kind.WEB)
+    turn_runner.run_periodically(processes.SIGN_SECONDS, sign)
     threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
     chores = [chore for extension in get_extensions() for chore in extension.list_chores()]
     own_deletions = [(chore.seconds, chore.run) for chore in chores if chore.is_deletion]

@@ -15,11 +15,13 @@ from django.core.management.base import CommandError
 from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
 
+from chatcore.serving.processes import list_foreign_processes
 from chatcore.setup.documents import apply_setup_file
 from chatcore.setup.sections import SetupRefused
 
 LOCK_ID = 0x43484154434F5245  # of PostgreSQL's advisory lock; any number that others do not use
 SECONDS_BETWEEN_TRIES = 0.2
+BESIDE_OPTION = "--beside-old-processes"
 
 _is_held = False
 
@@ -76,9 +78,15 @@ def _lock_file(path: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def prepare_database() -> None:
-    """Migrate, check, and fill what is missing; processes that start at once take turns."""
+def prepare_database(*, is_beside_others: bool = False) -> None:
+    """Migrate, check, and fill what is missing; processes that start at once take turns.
+
+    Raises CommandError if a migration could break a process of another version that lives, unless
+    it `is_beside_others` on purpose.
+    """
     with hold_start_lock():
+        if not is_beside_others:
+            _require_no_foreign_process()
         call_command("migrate", verbosity=0, interactive=False)
         call_command("sync_models", verbosity=0, stdout=io.StringIO())
         try:
@@ -90,11 +98,31 @@ def prepare_database() -> None:
         call_command("createcachetable", verbosity=0)
 
 
+def _require_no_foreign_process() -> None:
+    """Raise CommandError if there is something to migrate beside processes of another version."""
+    if not count_missing_migrations():
+        return
+    if processes := list_foreign_processes():
+        names = ", ".join(
+            f"{each.kind} {each.name} (version {each.version}, migrations {each.migrations})"
+            for each in processes
+        )
+        raise CommandError(
+            "Nothing was changed: processes of another version use the database, and its migrations"
+            f" may break them: {names}. Stop them and try again, or have `chatcore prepare"
+            f" {BESIDE_OPTION}` migrate beside them."
+        )
+
+
+def count_missing_migrations() -> int:
+    """Return how many migrations of this version the database lacks."""
+    executor = MigrationExecutor(connection)
+    return len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+
+
 def require_prepared_database() -> None:
     """Raise CommandError unless the database has the tables of this version."""
-    executor = MigrationExecutor(connection)
-    missing_count = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
-    if missing_count:
+    if missing_count := count_missing_migrations():
         raise CommandError(
             f"The database lacks {missing_count} migrations of this version."
             " `chatcore prepare` applies them, and so does --migrate."

@@ -10,7 +10,6 @@ import faulthandler
 import logging
 import os
 import signal
-import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -30,11 +29,12 @@ from django_q.conf import Conf
 
 from chatcore.base.databases.outages import is_outage
 from chatcore.extension import get_extensions
+from chatcore.models import ServingProcess
+from chatcore.serving.processes import record_process, remove_process
 from chatcore.turns.lifecycle import RecoveryChore
 from compaction.runs import engine, leases, retention
 from compaction.runs.run_locks import run_locks
 from compaction.runs.tasks import requeue_run, wake_workers
-from compaction.runs.workload import record_sign, remove_sign
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,6 @@ class ClusterKeeper:
     def __init__(self, *, workers: int, patience: float) -> None:
         self.workers = workers
         self.patience = patience
-        self.name = f"{socket.gethostname()}:{os.getpid()}"
         self._stop_requested = False
         self._jobs = JobProcess(fork_context)
         self._next_prune = 0.0
@@ -94,7 +93,7 @@ class ClusterKeeper:
             self._run_cluster()
             is_steady = time.monotonic() - start_time >= STEADY_SECONDS
             failed_clusters = 0 if is_steady else failed_clusters + 1
-        attempt(remove_sign, self.name)
+        attempt(remove_process)
         return 0 if self._stop_requested else 1
 
     def _run_cluster(self) -> None:
@@ -168,7 +167,7 @@ class ClusterKeeper:
 
     def _sweep(self, now: float) -> None:
         was_reached = self._was_reached
-        self._was_reached = attempt(record_sign, self.name).is_success
+        self._was_reached = attempt(record_process, ServingProcess.Kind.WORKER).is_success
         # While the database was away, living workers could not renew their leases either.
         if was_reached and self._was_reached:
             attempt(resend_lost_runs)

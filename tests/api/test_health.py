@@ -12,9 +12,9 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from django.utils import timezone
 
-from chatcore.models import Session
-from compaction.models import CompactionRun, WorkerBeat
-from compaction.runs import workload
+from chatcore.models import ServingProcess, Session
+from chatcore.serving import processes
+from compaction.models import CompactionRun
 from models_registry.models import Provider
 
 
@@ -37,10 +37,12 @@ def test_a_ready_process_says_so(client: Client) -> None:
 
 @pytest.mark.django_db
 def test_workers_and_what_waits_for_them_are_counted(client: Client, session: Session) -> None:
-    workload.record_sign("machine:1")
-    workload.record_sign("machine:2")
-    workload.record_sign("machine:2")
-    WorkerBeat.objects.create(name="gone:1", seen_at=timezone.now() - timedelta(hours=1))
+    worker, hour = ServingProcess.Kind.WORKER, timedelta(hours=1)
+    processes.record_process(worker, "machine:1")
+    processes.record_process(worker, "machine:2")
+    processes.record_process(worker, "machine:2")
+    processes.record_process(ServingProcess.Kind.WEB, "machine:3")
+    ServingProcess.objects.create(name="gone:1", kind=worker, seen_at=timezone.now() - hour)
     long_ago = timezone.now() - timedelta(minutes=10)
     CompactionRun.objects.create(session_id=session.pk, policy="oneclaw", created_at=long_ago)
     report = client.get("/readyz").json()

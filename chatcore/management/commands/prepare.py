@@ -1,5 +1,7 @@
 """`chatcore prepare`: what a database needs before the processes of this version start."""
 
+from argparse import ArgumentParser
+
 from django.core.management.base import BaseCommand
 
 from chatcore.serving import preparation
@@ -11,6 +13,13 @@ class Command(BaseCommand):
         " machines may run it at once: they take turns."
     )
 
-    def handle(self, **options: object) -> None:
-        preparation.prepare_database()
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            preparation.BESIDE_OPTION,
+            action="store_true",
+            help="migrate although processes of another version use the database",
+        )
+
+    def handle(self, *, beside_old_processes: bool, **options: object) -> None:
+        preparation.prepare_database(is_beside_others=beside_old_processes)
         self.stdout.write("The database is ready.")
