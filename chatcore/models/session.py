@@ -42,7 +42,7 @@ class SessionQuerySet(models.QuerySet["Session"]):
 
         Row locks are taken in one order: turn, session, compaction run, structured state. A writer
         may skip a lock, but it never goes back to an earlier one. The turn comes first because
-        every write for a running turn begins with the renewal of its lease, and only then needs a
+        every write for a running turn begins with the lock of its row, and only then needs a
         number from the session. Whoever holds the session and waits for a turn would therefore
         wait for a writer that waits for the session (docs/concurrency.md, Lock order).
         """
