@@ -416,7 +416,6 @@ COMPACTION: dict[str, Any] = {
     # 0 keeps them for good.
     "CALL_DAYS": read_number("CHATCORE_CALL_RETENTION_DAYS", 30, minimum=0),
     "RUN_DAYS": read_number("CHATCORE_RUN_RETENTION_DAYS", 0, minimum=0),
-    # Days after which an ended run keeps only the name of its policy; 0 keeps all of it for good.
 }
 
 # What the processes of this machine have counted, for `/metrics`; each machine needs a folder of

@@ -18,9 +18,10 @@ from chatcore.base.threads import outlive_errors
 
 logger = logging.getLogger(__name__)
 
-# A compaction before a request, or a slow tool, holds a thread for minutes. There are many, so that
-# the leases and deltas of other turns need not wait for one.
-THREAD_COUNT = 64
+# For chores, of which a deletion may last, and for short work of turns. What lasts or may not wait
+# has threads of its own (chatcore/base/threads.py). More than a pool has connections would only
+# wait for one.
+THREAD_COUNT = 20
 
 Work = Callable[[UUID], Coroutine[object, None, None]]
 Chore = Callable[[], Coroutine[object, None, object]]

@@ -1,11 +1,12 @@
-"""The three statements that are written by hand; all others are the ORM's.
+"""The statements of the hot path, which are written by hand, and what others need to run theirs.
 
 To compile these, and to decode what they return, the ORM takes 3 to 10 ms of processor time, of
 which a request may take 3 and the check after an answer 5 (docs/decisions/0009). They are the
 numbers of a message and of events, the context with its live messages, and the facts of a
 measurement. Each but the first, which the ORM cannot say, stands beside the query that it
 replaces, in a comment; tests/chatcore/test_context_queries.py and
-tests/compaction/test_queries.py compare both. Search runs statements of its own by `fetch_rows`.
+tests/compaction/test_queries.py compare both. What the ORM cannot say elsewhere stands where it is
+used, as the statements of the search, which run by `fetch_rows`.
 """
 
 import json

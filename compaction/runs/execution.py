@@ -34,7 +34,7 @@ Trigger = CompactionRun.Trigger
 MAX_LOADS = 2  # a context that changes during a run is loaded once more
 MAX_CLAIMS_OF_CHANGING_CONTEXT = 2  # one that goes on changing is tried once more, later
 
-REASON = "The oldest entries of the memory are folded into its summary."
+FOLDED_REASON = "The oldest entries of the memory are folded into its summary."
 CHANGED_REASON = "The memory changed while it was folded."
 
 
@@ -330,7 +330,7 @@ def store_memory_update(
         lifecycle.close_run(
             run,
             CompactionRun.Status.APPLIED,
-            reason=REASON,
+            reason=FOLDED_REASON,
             boundary_before=context.facts.live.boundary_seq,
             boundary_after=facts.live.boundary_seq,
             version_before=context.facts.live.version,
