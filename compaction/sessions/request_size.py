@@ -308,8 +308,9 @@ def _choose_level(budget: Budget, tokens: int) -> Literal["ok", "warning", "crit
 def _build_breakdown(context: SessionContext, tokens: int) -> dict[str, int]:
     """Split the measured tokens into parts.
 
-    All parts are estimates except the history, which is the rest, so that the parts add up to the
-    measured size wherever they can.
+    The parts are estimates of now, in proportion to the measured size, so that they add up to it. A
+    provider's count is of the last call, and since then system text and tools may have another
+    size: the history is not what their new sizes leave of the old count.
     """
     # What a turn brings back stands beside the prompt that asked for it.
     prompt_tokens = recount_tokens(context, context.facts.newest_prompt_tokens)
@@ -318,5 +319,7 @@ def _build_breakdown(context: SessionContext, tokens: int) -> dict[str, int]:
         "current_prompt": prompt_tokens + estimate_recalled(context),
         "file_attachments": estimate_attachments(context),
     }
-    parts["conversation_history"] = max(0, tokens - sum(parts.values()))
+    total = max(_estimate_total(context), sum(parts.values()))
+    parts = {name: part * tokens // max(1, total) for name, part in parts.items()}
+    parts["conversation_history"] = tokens - sum(parts.values())
     return {name: parts[name] for name in BREAKDOWN_PARTS}

@@ -228,3 +228,21 @@ def test_a_count_of_the_provider_ends_with_what_it_has_counted(
     usage = api.get(f"/api/v1/sessions/{session.pk}/context").json()
     assert load_usage(session.pk)["source"] == "estimated"
     assert usage["breakdown"]["system_prompt"] == len(edit.get("system_prompt", "")) // 4
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("system_prompt", ["Be brief. " * 400, ""])
+def test_parts_add_up_where_an_upgrade_gave_the_fixed_parts_other_sizes(
+    api: APIClient, session: Session, scripted: ScriptedModel, system_prompt: str
+) -> None:
+    Session.objects.filter(pk=session.pk).update(system_prompt="Be brief. " * 40)
+    scripted.script(Reply(text="Word " * 80, usage=(400, 100)))
+    say(session, "What now? " * 20)
+    # Unlike an edit, an upgrade leaves the provider's count in force.
+    Session.objects.filter(pk=session.pk).update(system_prompt=system_prompt)
+    usage = api.get(f"/api/v1/sessions/{session.pk}/context").json()
+    parts = usage["breakdown"]
+    assert (usage["source"], usage["estimated_input_tokens"]) == ("provider", 500)
+    assert sum(parts.values()) == 500
+    shares = [parts[name] for name in ("conversation_history", "current_prompt")]
+    assert shares[0] / shares[1] == pytest.approx(100 / 50, rel=0.1)
