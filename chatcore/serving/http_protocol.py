@@ -5,8 +5,6 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from chatcore.turns import capacity
-
 
 class PatientHttpProtocol(HttpToolsProtocol):
     """One connection. uvicorn waits for ever for the rest of a request; this waits for a time.
@@ -20,6 +18,8 @@ class PatientHttpProtocol(HttpToolsProtocol):
     BODY_SECONDS = 30.0
     BODY_BYTES = 16 * 1024
     REFUSED_SECONDS = 5.0
+    # False once this process leaves: the next request of each client is for another process.
+    keeps_connections = True
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -47,8 +47,17 @@ class PatientHttpProtocol(HttpToolsProtocol):
         self._is_body_pending = True
         self._start_deadline(self.BODY_SECONDS)
         super().on_headers_complete()
-        if self.cycle is not None and not capacity.is_admitting():
-            # The next request of this client is for another process.
+        if self.cycle is not None and not self.keeps_connections:
+            self.cycle.keep_alive = False
+
+    @property
+    def may_send_more(self) -> bool:
+        """Return True while no request is being answered: the next one may be on its way."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def give_up_connection(self) -> None:
+        """Close the connection after the response that is being made, if there is one."""
+        if self.cycle is not None and not self.may_send_more:
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:

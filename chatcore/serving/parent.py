@@ -110,10 +110,10 @@ class Child:
         self.stopped_since = None
         return False
 
-    def terminate(self) -> None:
-        """Ask it to end. Only its first process is asked: that one stops the others in order."""
+    def ask(self, number: int) -> None:
+        """Send a signal to its first process only: that one stops the others in order."""
         with suppress(ProcessLookupError):
-            self.process.terminate()
+            self.process.send_signal(number)
 
     def kill(self) -> None:
         """Kill what is left of its process session."""
@@ -193,7 +193,7 @@ class Parent:
             new = Child(program, self._plan.socket)
             if self._wait_until_ready(new):
                 self._children[program] = new
-                self._stop([old])
+                self._stop([old], ask=signal.SIGHUP)
             else:
                 new.kill()
                 print_line(f"The new {program.name} does not serve; the old one goes on.")
@@ -206,13 +206,16 @@ class Parent:
             time.sleep(TICK)
         return False
 
-    def _stop(self, children: Sequence[Child]) -> None:
-        """Let programs end what they have in hand, and at another signal at once."""
+    def _stop(self, children: Sequence[Child], *, ask: int = signal.SIGTERM) -> None:
+        """Let programs end what they have in hand, and at another signal at once.
+
+        HUP asks a web process whose socket another one serves (chatcore/serving/draining.py).
+        """
         now = time.monotonic()
         deadlines = {child: now + child.program.stop_seconds for child in children}
         signal_count = len(self._signals)
         for child in children:
-            child.terminate()
+            child.ask(ask)
         while any(
             child.process.poll() is None and time.monotonic() < deadline
             for child, deadline in deadlines.items()
@@ -222,7 +225,7 @@ class Parent:
                 hurry = time.monotonic() + HURRY
                 deadlines = {child: min(due, hurry) for child, due in deadlines.items()}
                 for child in children:
-                    child.terminate()
+                    child.ask(signal.SIGTERM)
             time.sleep(TICK / 10)
         for child in children:
             child.kill()
