@@ -17,6 +17,7 @@ class Chatcore(AppConfig):
         """Register what others ask for."""
         from chatcore import signals
         from chatcore.base import checks  # noqa: F401
+        from chatcore.serving import connections  # noqa: F401
 
         signals.files_released.connect(_delete_files, dispatch_uid="chatcore.files")
         start_error_reports(settings.SENTRY_DSN)

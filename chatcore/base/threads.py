@@ -108,6 +108,7 @@ class ThreadPool:
     def __init__(
         self, name: str, size: int, *, has_own_connections: bool = False, at_once: int = 0
     ) -> None:
+        self.size = size
         self._executor = ThreadPoolExecutor(
             size,
             thread_name_prefix=name,

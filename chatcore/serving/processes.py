@@ -62,10 +62,9 @@ def name_process() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def count_workers() -> int:
-    """Return how many worker commands live."""
-    workers = ServingProcess.objects.filter(kind=ServingProcess.Kind.WORKER)
-    return workers.filter(seen_at__gte=Now() - _SILENCE).count()
+def count_processes(kind: ServingProcess.Kind) -> int:
+    """Return how many processes of a kind live."""
+    return ServingProcess.objects.filter(kind=kind, seen_at__gte=Now() - _SILENCE).count()
 
 
 def list_foreign_processes() -> list[ServingProcess]:

@@ -4,7 +4,8 @@ from django.db.models import Count, Min
 from django.utils import timezone
 
 from chatcore.context.compactor import CompactionLoad
-from chatcore.serving.processes import count_workers
+from chatcore.models import ServingProcess
+from chatcore.serving.processes import count_processes
 from compaction.models import OPEN_STATUSES, CompactionRun
 
 
@@ -22,5 +23,5 @@ def measure_load() -> CompactionLoad:
         queued=queued_count,
         running=rows.get(CompactionRun.Status.RUNNING.value, (0, None))[0],
         oldest_seconds=max(0.0, (timezone.now() - oldest).total_seconds()) if oldest else 0.0,
-        workers=count_workers(),
+        workers=count_processes(ServingProcess.Kind.WORKER),
     )

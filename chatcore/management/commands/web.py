@@ -5,7 +5,7 @@ from argparse import ArgumentParser
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from chatcore.serving import listening, preparation, programs, web_server
+from chatcore.serving import connections, listening, preparation, programs, web_server
 from chatcore.serving.parent import Plan, become_parent
 from chatcore.serving.programs import MAX_WEB_PROCESSES
 
@@ -38,6 +38,8 @@ class Command(BaseCommand):
         if migrate:
             preparation.prepare_database()
         preparation.require_prepared_database()
+        if shortage := connections.find_shortage(processes):
+            self.stderr.write(shortage)
         preparation.close_connections()
         if processes == 1:
             web_server.serve_socket(server_socket)

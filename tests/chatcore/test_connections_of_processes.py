@@ -1,0 +1,45 @@
+"""What web processes may open is compared with what the database's server allows."""
+
+import re
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from chatcore.models import ServingProcess
+from chatcore.serving import connections, processes
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no connections"),
+]
+
+
+@pytest.fixture(autouse=True)
+def pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = connection.settings_dict["OPTIONS"]
+    monkeypatch.setitem(options, "pool", {"min_size": 2, "max_size": 20})
+
+
+def test_as_many_as_fit_are_fine_and_one_more_is_too_much() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW max_connections")
+        allowed = int(cursor.fetchone()[0]) - 3
+    fitting = allowed // 29
+    assert connections.find_shortage(fitting) == ""
+    assert re.match(
+        rf"{fitting + 1} web processes may open {29 * (fitting + 1)} connections \(29 each\)",
+        connections.find_shortage(fitting + 1),
+    )
+
+
+def test_check_counts_the_web_processes_that_live(capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(100):
+        processes.record_process(ServingProcess.Kind.WEB, f"machine:{number}")
+    call_command("check", databases=["default"])
+    assert "chatcore.W003) 100 web processes may open 2900" in capsys.readouterr().err
+
+
+def test_without_a_pool_nothing_is_said() -> None:
+    del connection.settings_dict["OPTIONS"]["pool"]
+    assert connections.find_shortage(1000) == ""
