@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chatcore', '0001_squashed_0064'),
+        ("chatcore", "0065_idempotency_keys_by_time"),
     ]
 
     operations = [
