@@ -195,6 +195,17 @@ def test_text_of_conversations_leaves_redis_within_a_minute(
 
 
 @pytest.mark.redis
+def test_events_of_a_deleted_session_are_dropped_without_an_error(
+    session: Session, redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    deleted_id = session.pk
+    Session.objects.filter(pk=deleted_id).delete()
+    append_events(deleted_id, ("session.updated", {"fields": ["late"]}))
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+    assert not redis_client.Redis.from_url(redis_url).exists(STREAM)
+
+
+@pytest.mark.redis
 def test_a_connection_that_breaks_while_it_is_used_is_a_redis_that_is_away(
     session: Session, redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -42,7 +42,8 @@ class RedisRelay:
     def send(self, events_by_session: EventsBySession) -> None:
         """Add the events to the stream after the commit."""
         packets = list(encode_packets(events_by_session, max_bytes=MAX_BYTES))
-        transaction.on_commit(lambda: self._add_packets(packets), robust=True)
+        if packets:  # none where all sessions were deleted meanwhile
+            transaction.on_commit(lambda: self._add_packets(packets), robust=True)
 
     def open(self) -> None:
         """Begin behind the newest packet."""
