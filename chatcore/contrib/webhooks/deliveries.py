@@ -75,6 +75,10 @@ def queue_deliveries(session_id: UUID, events: Iterable[Event]) -> None:
     if not active_webhooks.exists():  # nearly always, and three times as quickly asked
         return
     now = read_clock()
+    # A webhook that is deleted now would take its deliveries with it, but not those that another
+    # transaction has not committed: their foreign key would then fail at the end of the turn.
+    locked_webhooks = active_webhooks.filter(owner__is_active=True).order_by("pk")
+    locked_webhooks = locked_webhooks.select_for_update(no_key=True, of=("self",))
     WebhookDelivery.objects.bulk_create(
         WebhookDelivery(
             webhook=webhook,
@@ -83,7 +87,7 @@ def queue_deliveries(session_id: UUID, events: Iterable[Event]) -> None:
             next_attempt_at=now,
             created_at=now,
         )
-        for webhook in active_webhooks.filter(owner__is_active=True)
+        for webhook in locked_webhooks
         for event in webhook_events
         if not webhook.events or event.name in webhook.events
     )

@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.conf import LazySettings
 from django.contrib.auth.models import User
+from django.db import connection, transaction
 from django.db.models import Sum
 from django.test import Client
 from django.utils import timezone
@@ -24,6 +26,7 @@ from chatcore.contrib.webhooks import deliveries as outbox
 from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
 from chatcore.models import Session
 from models_registry import keys
+from tests.support.database import wait_for_blocked_connection
 from tests.support.events import append_events
 from tests.support.local_server import LocalHandler, LocalServer
 from tests.support.scripted_model import ScriptedModel
@@ -472,3 +475,29 @@ def test_what_becomes_of_an_address_that_was_changed_meanwhile_is_not_noted(
     api.patch(f"{HOOKS}/{hook['id']}", {"url": "https://example.com/new"})
     outbox._record_attempt(delivery, 410, "")
     assert Webhook.objects.get().is_active
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_webhook_that_is_deleted_while_a_turn_ends_fails_neither(
+    api: APIClient, session: Session
+) -> None:
+    if connection.vendor == "sqlite":
+        pytest.skip("SQLite has one writer at a time.")
+    store_webhook(session, "https://example.com/")
+    webhook = Webhook.objects.get()
+    statuses: list[int] = []
+
+    def delete() -> None:
+        try:
+            statuses.append(api.delete(f"/api/v1/webhooks/{webhook.pk}").status_code)
+        finally:
+            connection.close()
+
+    deleting = threading.Thread(target=delete)
+    with transaction.atomic():
+        append_events(session.pk, ("turn.completed", {"turn": str(uuid4())}))
+        deleting.start()
+        wait_for_blocked_connection()
+    deleting.join(30)
+    assert statuses == [204]
+    assert not WebhookDelivery.objects.exists()
