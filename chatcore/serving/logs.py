@@ -11,6 +11,8 @@ from typing import Any
 
 import structlog
 
+# Statuses of a provider that failed, of what is away or stopping, and of a full disk.
+REFUSALS = (502, 503, 504, 507)
 IDS = ("request", "user", "session", "turn")
 # What stands in the path of a link that signs somebody in, lets somebody join, or shows a chat.
 LINK_TOKEN = re.compile(
@@ -23,7 +25,10 @@ def build_settings(form: str, level: str) -> dict[str, Any]:
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "filters": {"probes": {"()": "django.utils.log.CallbackFilter", "callback": is_no_probe}},
+        "filters": {
+            "probes": {"()": "django.utils.log.CallbackFilter", "callback": is_no_probe},
+            "refusals": {"()": "django.utils.log.CallbackFilter", "callback": lower_refusal},
+        },
         "formatters": {"line": {"()": "chatcore.serving.logs.build_line_formatter", "form": form}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {
@@ -33,7 +38,9 @@ def build_settings(form: str, level: str) -> dict[str, Any]:
         "loggers": {
             "httpx2": {"level": "WARNING"},
             "mcp": {"level": "WARNING"},
-            "django.request": {"level": "ERROR", "filters": ["probes"]},
+            # What a tool server of a user answers is raised too, and shown to that user.
+            "mcp.client": {"level": "CRITICAL"},
+            "django.request": {"level": "ERROR", "filters": ["probes", "refusals"]},
             # chatcore.web.refused_forms says it with the names of this project's settings.
             "django.security.DisallowedHost": {"level": "CRITICAL"},
         },
@@ -47,6 +54,17 @@ def is_no_probe(record: logging.LogRecord) -> bool:
 
     path = getattr(getattr(record, "request", None), "path_info", "")
     return path.removesuffix("/") not in load_probes()
+
+
+def lower_refusal(record: logging.LogRecord) -> bool:
+    """Make a warning of a response that says what is away, stopping or full.
+
+    Django logs each status from 500 on as an error, and error reports would be about providers and
+    restarts.
+    """
+    if getattr(record, "status_code", None) in REFUSALS:
+        record.levelno, record.levelname = logging.WARNING, "WARNING"
+    return True
 
 
 def build_line_formatter(form: str = "logfmt") -> logging.Formatter:

@@ -45,6 +45,20 @@ def lines(form: str) -> Iterator[Lines]:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("form", ["json"])
+def test_a_failure_of_a_provider_is_no_error_of_the_product(
+    api: APIClient, session: Session, scripted: ScriptedModel, lines: Lines
+) -> None:
+    """Each line of the level ERROR is a report to Sentry."""
+    scripted.script(*[Reply(status=500, text="not today")] * 3)
+    response = api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": "Hello"})
+    assert response.status_code in (502, 503)
+    levels = {line["event"]: line["level"] for line in lines.read()}
+    assert any(f"/api/v1/sessions/{session.pk}/messages" in event for event in levels)
+    assert set(levels.values()) == {"warning"}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("form", ["json"])
 def test_a_failed_turn_is_a_line_with_ids_and_without_contents(
     api: APIClient, session: Session, scripted: ScriptedModel, lines: Lines
 ) -> None:
