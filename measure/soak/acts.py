@@ -17,10 +17,10 @@ from urllib.parse import urlencode
 from websockets.sync.client import connect
 
 from measure.soak.client import Client
+from measure.soak.deployed import PASSWORD
 
 API = "/api/v1"
 MODEL = "soak/soak"
-PASSWORD = "soak soak soak"
 LEAVING_SECONDS = (0.0, 0.02, 0.06, 0.15, 0.4)
 BIG_FILE = b"A line of a log that somebody attaches to a chat, 64 bytes long\n" * 80_000
 
@@ -42,6 +42,7 @@ class Kind:
     ordered: frozenset[int] = frozenset()
     is_short: bool = False
     share: float = 1.0  # of the requests of its sort, for what takes long
+    free_mb: int = 20  # of a process: what is loaded, cached and fragmented late
 
 
 KINDS: dict[str, Kind] = {}
@@ -57,8 +58,7 @@ OF_TURNS = {
     "compaction_compactionrun": 1.0,
     "compaction_compactioncall": 2.0,
     "compaction_sessionstate": 1.0,
-    "budgets_usagesum": 1.0,
-    "usage_usagesum": 1.0,
+    "chatcore_usagesum": 1.0,
 }
 OF_SESSIONS = {"chatcore_session": 1.0, "chatcore_sessionevent": 3.0, **OF_TURNS}
 AUDIT = {"audit_auditentry": 2.0}
@@ -172,8 +172,9 @@ def client_tools(client: Client) -> Rounds:
     while True:
         session = open_session(client)
         for _ in range(10):
-            say(client, session, "use a tool", tools=[tool])
-            result = {"tool_call_id": "call_soak", "content": "Nothing there."}
+            called = say(client, session, "use a tool", tools=[tool])["assistant_message"]
+            call = called["tool_calls"][0]["id"]
+            result = {"tool_call_id": call, "content": "Nothing there."}
             client.post(f"{session}/tool_results", {"results": [result]})
             yield
         client.delete(session)
@@ -187,11 +188,11 @@ def versions(client: Client) -> Rounds:
         first = say(client, session)
         question = f"{API}/messages/{first['user_message']['id']}"
         answer = f"{API}/messages/{first['assistant_message']['id']}"
+        fork = client.post(f"{answer}/fork", expect=(201,)).read()
         client.post(f"{answer}/regenerate")
         edited = client.patch(question, {"content": "another short one"}).read()
         client.get(f"{API}/messages/{edited['assistant_message']['id']}/request")
         client.post(f"{question}/restore", expect=(200, 409))
-        fork = client.post(f"{answer}/fork", expect=(201,)).read()
         client.delete(f"{API}/messages/{edited['assistant_message']['id']}")
         client.delete(f"{API}/sessions/{fork['id']}")
         client.delete(session)
@@ -252,7 +253,7 @@ def compactions_after_answers(client: Client) -> Rounds:
         client.delete(session)
 
 
-@kind(rows={"chatcore_sessionevent": 1.0}, is_short=True)
+@kind(rows={"chatcore_sessionevent": 1.0}, is_short=True, free_mb=150)
 def uploads(client: Client) -> Rounds:
     """Upload files, small ones and one of 5 MB, and delete them."""
     session = open_session(client)
@@ -296,9 +297,8 @@ def imports(client: Client) -> Rounds:
     while True:
         body = {"format": "chatcore", "chats": chats}
         done = client.post(f"{API}/imports", body, expect=(200, 201, 202, 400)).read()
-        started = client.post(
-            f"{API}/imports/uploads", {"files": [{"name": "a.json", "size": 2}]}
-        ).read()
+        files = [{"name": "a.json", "size": 2}]
+        started = client.post(f"{API}/imports/uploads", {"files": files}).read()
         file = started["files"][0]
         path = f"{API}/imports/{started['id']}/files/{file['id']}"
         head = {"Content-Type": "application/octet-stream", "Content-Range": "bytes 0-1/2"}

@@ -34,6 +34,8 @@ ROOT = Path(__file__).resolve().parents[2]
 UNITS = ROOT / "deploy" / "systemd"
 PROBE = ROOT / "measure" / "soak" / "probe"
 PASSES = ("pool", "no-pool", "sqlite")
+USERS = 12
+PASSWORD = "soak soak soak"
 WEB_SERVER = "chatcore.serving.web_server"
 # What is allowed to one user, who is all clients of the soak.
 RAISED = (
@@ -43,16 +45,16 @@ RAISED = (
     "COMPACTIONS_PER_MINUTE",
 )
 REGISTER = """
-from models_registry.models import AiModel, Provider
-from chatcore.web.sign_in import ensure_administrator
+from django.contrib.auth.models import User
 from knox.models import AuthToken
+from models_registry.models import AiModel, Provider
 p = Provider.objects.create(name="soak", protocol="openai", base_url={url!r}, is_active=True)
 for name in ("soak", "small"):
     AiModel.objects.create(provider=p, name=name, is_default=name == "soak", supports_tools=True,
         context_window_size=32768 if name == "soak" else 2048)
-user = ensure_administrator()
-user.set_password("soak soak soak"); user.save()
-print(user.username, AuthToken.objects.create(user)[1])
+for number in range({users}):
+    user = User.objects.create_superuser(f"soak{{number}}", password={password!r})
+    print("USER", user.username, AuthToken.objects.create(user)[1])
 """
 
 
@@ -87,8 +89,7 @@ class Deployment:
 
     kind: str
     web_processes: int = 2
-    token: str = ""
-    user: str = ""
+    users: list[tuple[str, str]] = field(default_factory=list)  # names and tokens
     folder: Path = field(init=False)
     port: int = field(init=False)
     provider: str = field(init=False)
@@ -110,8 +111,9 @@ class Deployment:
             stack.callback(self._stop_all)
             self.run("prepare")
             self.run("collectstatic", "--noinput", "--verbosity", "0")
-            output = self.run("shell", "-c", REGISTER.format(url=f"{self.provider}/v1"))
-            self.user, self.token = output.split()[-2:]
+            code = REGISTER.format(url=f"{self.provider}/v1", users=USERS, password=PASSWORD)
+            lines = [line.split() for line in self.run("shell", "-c", code).splitlines()]
+            self.users = [(line[1], line[2]) for line in lines if line[:1] == ["USER"]]
             self.start_servers()
             self._stack = stack.pop_all()
         return self

@@ -148,14 +148,9 @@ def send(deployment: Deployment, kind: Kind, count: int, clients: int) -> Notes:
     """Let clients do rounds of a kind until they have sent so many requests."""
     notes = Notes()
 
-    def work() -> None:
-        client = Client(
-            deployment.url,
-            deployment.token,
-            notes,
-            user=deployment.user,
-            provider=deployment.provider,
-        )
+    def work(number: int) -> None:
+        user, token = deployment.users[number % len(deployment.users)]
+        client = Client(deployment.url, token, notes, user=user, provider=deployment.provider)
         while len(notes.seconds) < count:
             rounds = kind.act(client)
             try:
@@ -168,7 +163,9 @@ def send(deployment: Deployment, kind: Kind, count: int, clients: int) -> Notes:
                     return
                 time.sleep(0.1)
 
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(clients)]
+    threads = [
+        threading.Thread(target=work, args=(number,), daemon=True) for number in range(clients)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -8,6 +8,7 @@ a server of one tool, and any other POST is the address of a webhook.
 
 import asyncio
 import contextlib
+import itertools
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -30,6 +31,7 @@ The user asked, and the assistant answered.
 """
 
 open_calls = 0
+call_numbers = itertools.count()
 
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -151,7 +153,7 @@ async def iterate_pieces(
 def build_call(tool: dict[str, Any]) -> dict[str, Any]:
     """Return a call of a tool."""
     function = {"name": tool["function"]["name"], "arguments": "{}"}
-    return {"id": "call_soak", "type": "function", "function": function}
+    return {"id": f"call_{next(call_numbers)}", "type": "function", "function": function}
 
 
 def build_completion(

@@ -13,7 +13,6 @@ FREE_OBJECTS = 2000  # of one type, in all: caches fill up
 MAX_LASTING = 20  # generators, tasks and requests, more than before
 LASTING_TYPES = ("generator", "coroutine", "Task", "Request", "StatelessExchange")
 MB_A_THOUSAND = 10
-FREE_MB = 20  # what is loaded and cached late
 MAX_PSS = 400
 UPDATES_A_REQUEST = 12.0
 FREE_ROWS = 40  # of one table: rows of the process, and what is deleted a little later
@@ -23,7 +22,7 @@ def judge(kind: Kind, before: Reading, after: Reading, *, requests: int) -> Iter
     """Yield a sentence for each thing that is red."""
     pairs = {process.pid: process for process in before.web}
     for process in after.web:
-        yield from judge_process(pairs.get(process.pid), process, requests)
+        yield from judge_process(kind, pairs.get(process.pid), process, requests)
     if after.open_calls:
         yield f"{after.open_calls} calls are still open at the provider"
     for key in after.endless_keys[:3]:
@@ -39,7 +38,9 @@ def judge(kind: Kind, before: Reading, after: Reading, *, requests: int) -> Iter
             yield f"{each:.1f} rows of {table} updated for each request"
 
 
-def judge_process(before: Process | None, after: Process, requests: int) -> Iterator[str]:
+def judge_process(
+    kind: Kind, before: Process | None, after: Process, requests: int
+) -> Iterator[str]:
     """Yield a sentence for each thing of a web process that is red."""
     if before is None:
         yield f"process {after.pid} was started meanwhile"
@@ -56,12 +57,13 @@ def judge_process(before: Process | None, after: Process, requests: int) -> Iter
         first, last = getattr(before, name), getattr(after, name)
         if last > first + allowed:
             yield f"{name}: {first} → {last}"
-    yield from judge_memory(before, after, requests)
+    yield from judge_memory(kind, before, after, requests)
 
 
-def judge_memory(before: Process, after: Process, requests: int) -> Iterator[str]:
+def judge_memory(kind: Kind, before: Process, after: Process, requests: int) -> Iterator[str]:
     """Yield a sentence for memory and objects that have grown."""
-    if after.pss > MAX_PSS or after.pss - before.pss > FREE_MB + MB_A_THOUSAND * requests / 1000:
+    allowed_mb = kind.free_mb + MB_A_THOUSAND * requests / 1000
+    if after.pss > MAX_PSS or after.pss - before.pss > allowed_mb:
         yield f"memory: {before.pss} → {after.pss} MB"
     for name, count in after.objects.items():
         more = count - before.objects.get(name, 0)
