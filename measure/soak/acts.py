@@ -56,12 +56,12 @@ OF_TURNS = {
     "chatcore_senttext": 3.0,
     "chatcore_contextrevision": 2.0,
     "compaction_compactionrun": 1.0,
-    "compaction_compactioncall": 2.0,
+    "compaction_runcall": 2.0,
     "compaction_sessionstate": 1.0,
     "chatcore_usagesum": 1.0,
 }
 OF_SESSIONS = {"chatcore_session": 1.0, "chatcore_sessionevent": 3.0, **OF_TURNS}
-AUDIT = {"audit_auditentry": 2.0}
+AUDIT = {"chatcore_auditentry": 2.0}
 
 
 def kind(**options: Any) -> Callable[[Act], Act]:
@@ -290,7 +290,7 @@ def projects(client: Client) -> Rounds:
         yield
 
 
-@kind(rows={**OF_SESSIONS, "imports_import": 2.0, "imports_importfile": 2.0}, share=0.4)
+@kind(rows={**OF_SESSIONS, "chatcore_import": 2.0, "chatcore_importfile": 2.0}, share=0.4)
 def imports(client: Client) -> Rounds:
     """Import archives, by one request and piece by piece."""
     chats = [{"id": "c", "title": "t", "messages": [{"role": "user", "content": "Hi"}]}]
@@ -371,10 +371,12 @@ def tokens(client: Client) -> Rounds:
         client.get(f"{API}/models", headers=own)
         client.delete(f"{API}/tokens/{made['id']}", expect=(200, 204))
         client.get(f"{API}/models", headers=own, expect=(401,))
+        client.post(f"{API}/tokens", {"name": client.name})
+        client.delete(f"{API}/tokens")  # all but the one that is used
         yield
 
 
-@kind(rows={"chatcore_sessionevent": 3.0, "sharing_share": 1.0, **AUDIT, **OF_SESSIONS})
+@kind(rows={"chatcore_sessionevent": 3.0, "chatcore_share": 1.0, **AUDIT, **OF_SESSIONS})
 def shares(client: Client) -> Rounds:
     """Share a conversation, read it without a token, and take it back."""
     while True:
@@ -388,7 +390,7 @@ def shares(client: Client) -> Rounds:
         yield
 
 
-@kind(rows={"chatcore_sessionevent": 4.0, "memory_ledgerline": 1.0, **OF_SESSIONS})
+@kind(rows={"chatcore_sessionevent": 4.0, "compaction_ledgerline": 1.0, **OF_SESSIONS})
 def memory(client: Client) -> Rounds:
     """The ledger of one policy, and the state and memory of another."""
     while True:
@@ -472,7 +474,7 @@ def v1_messages(client: Client) -> Rounds:
         yield
 
 
-@kind(rows={**OF_SESSIONS, "compat_storedresponse": 2.0, "compat_conversation": 1.0})
+@kind(rows={**OF_SESSIONS, "chatcore_storedresponse": 2.0, "chatcore_conversation": 1.0})
 def v1_responses(client: Client) -> Rounds:
     """Responses: stored and continued, in the background, in conversations, not stored."""
     while True:
@@ -494,7 +496,7 @@ def v1_responses(client: Client) -> Rounds:
         yield
 
 
-@kind(rows={**OF_SESSIONS, "compat_conversation": 1.0})
+@kind(rows={**OF_SESSIONS, "chatcore_conversation": 1.0})
 def v1_conversations(client: Client) -> Rounds:
     """Conversations and their items."""
     item = {"type": "message", "role": "user", "content": "Hi"}
@@ -666,7 +668,7 @@ def pages(client: Client) -> Rounds:
         yield
 
 
-@kind(rows=OF_SESSIONS, share=0.4)
+@kind(rows={**OF_SESSIONS, "chatcore_storedresponse": 1.0}, share=0.4)
 def websocket(client: Client) -> Rounds:
     """Responses over a WebSocket, stored and not."""
     address = f"ws://{client.address.netloc}/v1/responses"

@@ -33,7 +33,8 @@ from tests.support.waiting import wait_until
 ROOT = Path(__file__).resolve().parents[2]
 UNITS = ROOT / "deploy" / "systemd"
 PROBE = ROOT / "measure" / "soak" / "probe"
-PASSES = ("pool", "no-pool", "sqlite")
+# On PostgreSQL with the pool and without it, as behind PgBouncer; and on SQLite.
+PASSES = ("pool", "no-pool", "sqlite") if PostgresServer.is_installed() else ("sqlite",)
 USERS = 12
 PASSWORD = "soak soak soak"
 WEB_SERVER = "chatcore.serving.web_server"
@@ -91,6 +92,7 @@ class Deployment:
     web_processes: int = 2
     users: list[tuple[str, str]] = field(default_factory=list)  # names and tokens
     folder: Path = field(init=False)
+    redis: str = field(init=False)  # its address, or nothing where it is not installed
     port: int = field(init=False)
     provider: str = field(init=False)
 
@@ -98,7 +100,9 @@ class Deployment:
         with contextlib.ExitStack() as stack:
             self.folder = Path(tempfile.mkdtemp(prefix="chatcore-soak-"))
             stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
-            self._redis = stack.enter_context(RedisServer(self.folder))
+            self.redis = ""
+            if RedisServer.is_installed():
+                self.redis = stack.enter_context(RedisServer(self.folder)).url
             self._postgres = None
             if self.kind != "sqlite":
                 self._postgres = stack.enter_context(
@@ -133,10 +137,6 @@ class Deployment:
     def database(self) -> str:
         """The address of PostgreSQL, or the path of the file of SQLite."""
         return self._postgres.url if self._postgres else str(self.folder / "chatcore.sqlite3")
-
-    @property
-    def redis(self) -> str:
-        return self._redis.url
 
     def build_environment(self, name: str) -> dict[str, str]:
         """Return the environment of a process."""

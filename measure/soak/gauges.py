@@ -80,6 +80,8 @@ def read_longest_idle(deployment: Deployment) -> float:
 
 def list_endless_keys(deployment: Deployment) -> list[str]:
     """Return the keys of Redis that have no time to live."""
+    if not deployment.redis:
+        return []
     client = redis.Redis.from_url(deployment.redis, decode_responses=True)
     with client:
         return [key for key in client.scan_iter(count=1000) if client.ttl(key) == -1]

@@ -12,6 +12,7 @@ calls that are still open at the provider five seconds after the last client.
 
 import argparse
 import os
+import signal
 import statistics
 import sys
 import threading
@@ -78,6 +79,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.short and options.passes == list(PASSES):
         options.passes = list(PASSES[:1])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends the servers, too
     run = run_short if options.short else run_whole
     outcomes = [run(kind_of_pass, options) for kind_of_pass in options.passes]
     sys.exit(any(outcomes))
@@ -157,7 +159,7 @@ def send(deployment: Deployment, kind: Kind, count: int, clients: int) -> Notes:
                 with closing(rounds):
                     while len(notes.seconds) < count:
                         next(rounds)
-            except (WrongAnswer, AssertionError, KeyError, ValueError, OSError) as error:
+            except (WrongAnswer, AssertionError, LookupError, ValueError, OSError) as error:
                 notes.note_fault(f"{type(error).__name__} {error}"[:300])
                 if sum(notes.faults.values()) > count // 10 + 10:
                     return

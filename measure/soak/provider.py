@@ -101,7 +101,7 @@ async def answer_call(request: dict[str, Any], writer: asyncio.StreamWriter) -> 
     if "reset" in text:
         return False
     if "tool" in text and request.get("tools") and messages[-1]["role"] == "user":
-        return await send_answer(writer, request, [], tool=request["tools"][0])
+        return await send_answer(writer, request, [], tool=request["tools"][-1])
     is_long = "long" in text
     words = LONG if is_long else SHORT
     return await send_answer(writer, request, words, pause=LONG_PAUSE if is_long else 0)
