@@ -7,6 +7,8 @@ from pathlib import Path
 
 from tests.support.route_matrix import MATRIX
 
+# It revokes the token that the client itself uses.
+LEFT_OUT = {("DELETE", "/api/v1/tokens")}
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -26,6 +28,6 @@ def list_missing_routes(sent: Collection[tuple[str, str]]) -> list[str]:
     }
     return sorted(
         f"{method} {pattern}"
-        for method, pattern in routes
+        for method, pattern in routes - LEFT_OUT
         if not any(m == method and re.fullmatch(pattern, path) for m, path in sent)
     )
