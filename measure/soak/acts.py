@@ -42,6 +42,7 @@ class Kind:
     ordered: frozenset[int] = frozenset()
     is_short: bool = False
     share: float = 1.0  # of the requests of its sort, for what takes long
+    is_of_one_user: bool = False  # all clients have the same account
     free_mb: int = 20  # of a process: what is loaded, cached and fragmented late
 
 
@@ -371,6 +372,17 @@ def tokens(client: Client) -> Rounds:
         client.get(f"{API}/models", headers=own)
         client.delete(f"{API}/tokens/{made['id']}", expect=(200, 204))
         client.get(f"{API}/models", headers=own, expect=(401,))
+        yield
+
+
+@kind(rows=AUDIT, is_of_one_user=True, share=0.6)
+def tokens_kept(client: Client) -> Rounds:
+    """Make more and more tokens of one user, up to the limit, and use the newest."""
+    newest = client.token
+    while True:
+        made = client.post(f"{API}/tokens", {"name": client.name}, expect=(201, 409))
+        newest = made["token"] if made.status == 201 else newest
+        client.get(f"{API}/models", headers={"Authorization": f"Bearer {newest}"})
         yield
 
 

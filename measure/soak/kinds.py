@@ -151,7 +151,8 @@ def send(deployment: Deployment, kind: Kind, count: int, clients: int) -> Notes:
     notes = Notes()
 
     def work(number: int) -> None:
-        user, token = deployment.users[number % len(deployment.users)]
+        number = 0 if kind.is_of_one_user else number % len(deployment.users)
+        user, token = deployment.users[number]
         client = Client(deployment.url, token, notes, user=user, provider=deployment.provider)
         while len(notes.seconds) < count:
             rounds = kind.act(client)
