@@ -113,6 +113,22 @@ def test_the_sample_shows_how_it_remembers_without_a_model(page: Page, live: Liv
     expect(page.locator(".message[data-compacted]")).to_have_count(4)
 
 
+def test_buttons_of_the_sample_are_there_when_the_script_is(page: Page, live: Live) -> None:
+    """The server sends them with the messages, and a click before the script came was lost."""
+    held: list[Route] = []
+    page.goto("/new/")
+    page.route("**/chat*.js", lambda route: held.append(route))
+    page.get_by_role("button", name="See how it remembers").click()
+    expect(page.locator(".message[data-compacted]")).to_have_count(8)
+    button = page.get_by_role("button", name="Show the summary", include_hidden=True)
+    expect(button).to_be_hidden()
+    for route in held:
+        route.continue_()
+    button.click()
+    card = page.locator(".card:not([data-superseded])")
+    expect(card.get_by_role("tab", name="Changes")).to_be_visible()
+
+
 def test_the_question_of_the_sample_is_sent_with_one_click_and_a_draft_stays(
     page: Page, model: AiModel, scripted: ScriptedModel
 ) -> None:

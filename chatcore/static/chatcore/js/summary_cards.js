@@ -148,7 +148,7 @@ export class SummaryCards {
   // Open the card of the summary in force, and go to it. A run's end is told before its card is
   // fetched, so the card may still be on its way.
   async openCurrent() {
-    await this.#refreshed.catch(() => {});
+    await this.#refreshed.catch(() => this.refresh()).catch(() => {});
     const boundary = this.#sessionData?.compact_boundary_seq;
     if (boundary) await this.timeline.pager.loadMessage(boundary);
     this.placeCards();
