@@ -142,7 +142,7 @@ def left_early(client: Client) -> Rounds:
         yield
 
 
-@kind(rows=OF_SESSIONS)
+@kind(rows={**OF_SESSIONS, "chatcore_storedresponse": 0.3})
 def left_in_sessions(client: Client) -> Rounds:
     """Leave answers that are stored: those of /v1 stop, those of REST are cancelled."""
     while True:

@@ -41,7 +41,8 @@ WARM_UP = 0.1  # of a kind's requests, before the first reading
 SHORT = {"writes": (1100, 1), "uploads": (240, 4), "left_early": (160, CLIENTS)}
 SHORT_DEFAULT = (240, CLIENTS)
 READ_SHARE = 0.4  # of the requests of a kind that writes, for one that only reads
-PAUSE_SECONDS = 5.0  # after the last client
+PAUSE_SECONDS = 5.0  # after the last client, and before each further look
+LOOKS = 3
 MAX_DRIFT = 1.5
 MIN_FOR_DRIFT = 600  # requests, fewer of which say nothing about it
 MAX_FAULTS_SHOWN = 6
@@ -136,13 +137,16 @@ def soak(deployment: Deployment, name: str, count: int, *, clients: int) -> Resu
     start = time.monotonic()
     notes = send(deployment, kind, count, clients)
     seconds = time.monotonic() - start
-    time.sleep(PAUSE_SECONDS)
-    after = read_all(deployment)
+    for _ in range(LOOKS):  # what is still being ended at the first look has not grown
+        time.sleep(PAUSE_SECONDS)
+        after = read_all(deployment)
+        growth = list(judge(kind, before, after, requests=len(notes.seconds)))
+        if not growth:
+            break
     notes.faults.update(warm_up.faults)
     result = Result(name, notes, before, after, seconds)
     result.faults += [f"{number} × {text}" for text, number in notes.faults.most_common()]
-    result.faults += list_faults_of_logs(deployment, marks)
-    result.faults += judge(kind, before, after, requests=len(notes.seconds))
+    result.faults += list_faults_of_logs(deployment, marks) + growth
     return result
 
 
