@@ -55,7 +55,10 @@ def read_single_file(request: Request) -> tuple[str, bytes]:
     uploads = request.FILES.getlist("file")
     if len(uploads) != 1:
         raise InvalidFieldError("file", "Exactly one file.")
-    return uploads[0].name or "", uploads[0].read()
+    data = uploads[0].read()
+    # Django's request refers to itself, so it keeps its files until Python's collector comes.
+    uploads[0].file.close()
+    return uploads[0].name or "", data
 
 
 class _MemoryUploadHandler(FileUploadHandler):

@@ -11,8 +11,8 @@ from typing import Any
 
 import structlog
 
-# Statuses of a provider that failed, of what is away or stopping, and of a full disk.
-REFUSALS = (502, 503, 504, 507)
+# Statuses of a provider that failed, of what is away, stopping or overloaded, and of a full disk.
+REFUSALS = (502, 503, 504, 507, 529)
 IDS = ("request", "user", "session", "turn")
 # What stands in the path of a link that signs somebody in, lets somebody join, or shows a chat.
 LINK_TOKEN = re.compile(

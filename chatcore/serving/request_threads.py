@@ -16,9 +16,11 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from chatcore.base.asgi import Receive, Scope, Send
+from chatcore.serving.heap import trim_heap_soon
 from chatcore.serving.path_prefix import restore_path
 
 MAX_IDLE_THREADS = 8
+LARGE_BODY_BYTES = 1024 * 1024
 
 
 class RequestThread(ThreadPoolExecutor):
@@ -114,3 +116,5 @@ async def run_django(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer a request by Django, in a thread of its own."""
     async with request_threads.lend_thread():
         await django_application(restore_path(scope), receive, send)
+    if int(dict(scope["headers"]).get(b"content-length", 0)) >= LARGE_BODY_BYTES:
+        trim_heap_soon()

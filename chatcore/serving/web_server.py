@@ -4,7 +4,6 @@ The parent has bound the socket, and several processes may share it: whoever is 
 connection. READY is a pipe to which the process writes when it serves.
 """
 
-import ctypes
 import gc
 import os
 import socket
@@ -14,9 +13,6 @@ from typing import Any
 # Python's own, 700 new objects, has half a second spent on what is being imported, and stops all
 # answers for 40 ms and more to look through the objects of a hundred of them.
 GC_THRESHOLDS = (20_000, 20, 20)
-# Options of mallopt(3), from <malloc.h>, and their values.
-M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES = -3, 1024 * 1024
-M_ARENA_MAX, MAX_ARENAS = -8, 2
 GRACE_SECONDS = 5  # for open requests when the server stops
 WEBSOCKET_MESSAGE_BYTES = 8 * 1024 * 1024
 
@@ -39,6 +35,7 @@ def serve_socket(server_socket: socket.socket, *, ready: int | None = None) -> N
 
     from chatcore.base.environment import read_list
     from chatcore.serving.draining import DrainingServer
+    from chatcore.serving.heap import limit_heap
 
     limit_heap()
     config = uvicorn.Config(
@@ -58,19 +55,6 @@ def serve_socket(server_socket: socket.socket, *, ready: int | None = None) -> N
     )
     server = DrainingServer(config, drain_seconds=settings.DRAIN_SECONDS, ready=ready)
     server.run(sockets=[server_socket])
-
-
-def limit_heap() -> None:
-    """Have large pieces of memory go back to the system when they are freed (glibc only).
-
-    By default glibc keeps them in an arena for each thread: two users who attach files of 5 MB took
-    a process from 170 to 640 MB, and it stayed there. Fixing the threshold also keeps glibc from
-    raising it to 32 MB as large pieces are freed.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt:
-        mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES)
-        mallopt(M_ARENA_MAX, MAX_ARENAS)
 
 
 def build_protocols() -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 from django.contrib.auth.models import User
+from django.core.files.base import ContentFile
 from rest_framework.request import Request
 
 from chatcore.models import Attachment, Session
@@ -26,10 +27,13 @@ def no_collector() -> Iterator[None]:
 
 
 def count_kept() -> int:
-    """Count the requests that are still there, and the files that hold a large text."""
-    kept = [each for each in gc.get_objects() if isinstance(each, Request)]
-    files = [each for each in gc.get_objects() if isinstance(each, Attachment) and each.text]
-    return len(kept) + len(files)
+    """Count the requests that are still there, and what holds the text of a large file."""
+    return sum(
+        isinstance(each, Request)
+        or (isinstance(each, Attachment) and bool(each.text))
+        or (isinstance(each, ContentFile) and not each.file.closed)
+        for each in gc.get_objects()
+    )
 
 
 def upload(client: httpx2.Client, session: Session) -> None:
