@@ -19,9 +19,9 @@ from chatcore.base.threads import outlive_errors
 logger = logging.getLogger(__name__)
 
 # For chores, of which a deletion may last, and for short work of turns. What lasts or may not wait
-# has threads of its own (chatcore/base/threads.py). More than a pool has connections would only
-# wait for one.
-THREAD_COUNT = 20
+# has threads of its own (chatcore/base/threads.py). Twice as many as a pool has connections, so that
+# work which waits for one keeps out no work that needs none.
+THREAD_COUNT = 40
 
 Work = Callable[[UUID], Coroutine[object, None, None]]
 Chore = Callable[[], Coroutine[object, None, object]]

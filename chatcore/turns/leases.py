@@ -12,6 +12,7 @@ from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from django.db import Error as DatabaseProblem
+from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from chatcore.base.databases.clock import read_clock
@@ -110,11 +111,18 @@ def lock_free_turns(turn_ids: Collection[UUID]) -> set[UUID]:
 
 
 def renew_leases(turn_ids: Collection[UUID]) -> None:
-    """Renew the leases of those turns that are still running."""
+    """Renew the leases of those turns that are still running.
+
+    Rows that another transaction has locked are left out, as in `lock_free_turns`: two transactions
+    that wait for each other's rows would be a deadlock, and a lease outlasts some renewals.
+    """
     if not turn_ids:
         return
-    running_turns = Turn.objects.filter(pk__in=turn_ids, status=Turn.Status.RUNNING)
-    running_turns.update(lease_until=compute_lease_end())
+    with transaction.atomic():
+        running_turns = Turn.objects.filter(pk__in=turn_ids, status=Turn.Status.RUNNING)
+        free_turns = running_turns.select_for_update(no_key=True, skip_locked=True)
+        free_ids = list(free_turns.values_list("pk", flat=True))
+        Turn.objects.filter(pk__in=free_ids).update(lease_until=compute_lease_end())
 
 
 def compute_lease_end() -> datetime:

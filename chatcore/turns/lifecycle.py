@@ -32,7 +32,6 @@ from chatcore.turns.leases import (
     TurnLost,
     lock_running_turn,
     query_dead_turns,
-    renew_leases,
 )
 from chatcore.turns.messages import build_completed_payload
 from chatcore.turns.recorder import AnswerRecorder
@@ -190,8 +189,7 @@ def recover_dead_turns(session_id: UUID | None = None) -> int:
     it locks turns first.
     """
     # What this process answers is alive, whatever kept its lease from being renewed.
-    renew_leases(turn_runner.list_turns())
-    dead_turns = query_dead_turns()
+    dead_turns = query_dead_turns().exclude(pk__in=turn_runner.list_turns())
     if session_id:
         dead_turns = dead_turns.filter(session=session_id)
     # The keys alone: to load a broken row may fail as well.

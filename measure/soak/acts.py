@@ -575,7 +575,7 @@ def send_form(client: Client, path: str, fields: Mapping[str, str], **options: A
     client.send("POST", path, urlencode(fields).encode(), headers=head, **options)
 
 
-@kind(rows=AUDIT, share=0.2)
+@kind(rows={**AUDIT, "django_admin_log": 1.0}, share=0.2)
 def setup(client: Client) -> Rounds:
     """The document of the installation, and the test of a provider."""
     while True:
@@ -616,7 +616,7 @@ def probes(client: Client) -> Rounds:
         yield
 
 
-@kind(writes=False, share=0.3, rows={**AUDIT})
+@kind(writes=False, share=0.05, rows={**AUDIT})
 def exports(client: Client) -> Rounds:
     """All that is a user's."""
     while True:

@@ -8,13 +8,17 @@ import pytest
 from django.conf import LazySettings
 from django.contrib.auth.models import User
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from chatcore.base.runner import turn_runner
 from chatcore.models import Message, Session, Turn
 from chatcore.models.turn import TurnQuerySet
 from chatcore.sessions import deletion as session_deletion
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.turns import deletion
+from chatcore.turns.leases import renew_leases
+from chatcore.turns.lifecycle import recover_dead_turns
 from tests.support.database import wait_for_blocked_connection
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -99,3 +103,36 @@ def test_the_archive_locks_sessions_by_primary_key(user: User, settings: LazySet
         Session.objects.select_for_update(nowait=True).get(pk=second.pk)
     archiving.join(30)
     assert list(Session.objects.filter(archived=False)) == [new_session]
+
+
+def test_renewing_leases_waits_for_no_turn_that_another_transaction_holds(user: User) -> None:
+    """Two that renewed each other's turns were a deadlock, in a soak of five thousand answers."""
+    begun = timezone.now() + timedelta(seconds=5)
+    held, free = (
+        Turn.objects.create(session=Session.objects.create(owner=user), lease_until=begun)
+        for _ in range(2)
+    )
+    with transaction.atomic():
+        Turn.objects.select_for_update().get(pk=held.pk)
+        renewing = start_thread(lambda: renew_leases([held.pk, free.pk]))
+        renewing.join(30)
+        assert not renewing.is_alive()
+    held.refresh_from_db()
+    free.refresh_from_db()
+    assert held.lease_until == begun
+    assert free.lease_until > begun
+
+
+def test_a_message_writes_no_lease_of_other_turns(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    living = Turn.objects.create(
+        session=Session.objects.create(owner=user),
+        lease_until=timezone.now() - timedelta(minutes=1),
+    )
+    monkeypatch.setattr(turn_runner, "list_turns", lambda: [living.pk])
+    with CaptureQueriesContext(connection) as statements:
+        assert recover_dead_turns() == 0
+    assert not any("UPDATE" in statement["sql"] for statement in statements)
+    living.refresh_from_db()
+    assert living.status == Turn.Status.RUNNING
