@@ -14,7 +14,7 @@ ENVELOPE = (
     "</conversation_summary>"
 )
 PLACES = ("system_prefix", "first_system", "first_user", "last_user")
-TEXT_KEYS = ("heading", "nudge", "marker")
+TEXT_KEYS = ("heading", "period", "nudge", "marker")
 _DELIMITER = re.compile(r"<(\s*+/?\s*+conversation_summary)", re.IGNORECASE)
 
 
@@ -31,8 +31,11 @@ def render_block(summary: str | None, background: str, placement: Mapping[str, A
     """Return the text of the whole block, empty if there is nothing to send.
 
     It has the heading and the envelope with summary and background, if either has text, then the
-    marker for omitted messages, and the closing sentence (nudge) of the placement.
+    marker for omitted messages, and the closing sentence (nudge) of the placement. Above the
+    summary stand the days of its messages (period).
     """
+    if summary and placement.get("period"):
+        summary = f"{placement['period']}\n{summary}"
     reference = "\n\n".join(text for text in (summary, background) if text)
     parts = [placement.get("heading"), wrap_in_envelope(reference)] if reference else []
     return "\n\n".join(

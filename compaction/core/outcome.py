@@ -1,6 +1,7 @@
 """The result of a pass, and the segments that a summary may be composed of."""
 
 from dataclasses import dataclass
+from datetime import date
 from typing import Literal
 
 from compaction.core.state import StructuredState
@@ -13,10 +14,11 @@ Method = Literal["images_stripped", "pruned", "deduplicated", "excerpted", "summ
 
 @dataclass(frozen=True, slots=True)
 class NumberedLine:
-    """A message as the summarizer reads it, with its number (seq)."""
+    """A message as the summarizer reads it, with its number (seq) and its day, if that is known."""
 
     seq: int
     text: str
+    day: date | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +38,8 @@ class Segment:
     """Of what a span was written from; empty for the other kinds."""
     id: int | None = None
     """Its key where it is stored; None for a new one."""
+    days: tuple[date, date] | None = None
+    """The days of its first and its last message, where they are known."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from uuid import UUID
 
 from django.utils import timezone
@@ -21,6 +21,8 @@ from chatcore.search.matching import Matcher
 from chatcore.search.passages import Passage, find_passages
 from chatcore.search.question import read_question
 from compaction.core.knobs import RecallKnobs
+from textkit.calendar import describe_day
+from textkit.relative_days import speaks_of_near_day
 from textkit.stop_words import FEEDBACK_WORDS, STOP_WORDS
 
 # It begins with the marks and not with what precedes them, which is ten times faster.
@@ -158,16 +160,21 @@ class _RequestTexts:
         texts = [text for text in self._live_texts if longest_sentence in text]
         if any(all(sentence in text for sentence in sentences) for text in texts):
             return True
-        return all(map(self._stands_in_summary, sentences))
+        return all(self._stands_in_summary(sentence, passage.day) for sentence in sentences)
 
-    def _stands_in_summary(self, sentence: str) -> bool:
+    def _stands_in_summary(self, sentence: str, day: date) -> bool:
+        """Return whether a line says what a sentence of this day says, and of when it speaks.
+
+        "The demo is tomorrow" says nothing in a line that does not name the day of the message.
+        """
         words = set(_INFORMATIVE.findall(sentence.casefold())) or _list_words(sentence)
         numbers = {word for word in words if any(map(str.isdigit, word))}
         if self._summary_lines is None:
             lines = split_sentences(self._summary)
             self._summary_lines = [_list_words(line) for line in lines]
+        day_words = _list_words(describe_day(day)) if speaks_of_near_day(sentence) else set()
         return any(
-            numbers <= line and len(words & line) >= COVERED_SHARE * len(words)
+            numbers | day_words <= line and len(words & line) >= COVERED_SHARE * len(words)
             for line in self._summary_lines
         )
 
@@ -249,5 +256,5 @@ def _load_messages(session_id: UUID, seqs: Collection[int]) -> list[Message]:
 def _build_passage(
     pk: int, seq: int, role: str, created_at: datetime, excerpt: Excerpt
 ) -> RecalledPassage:
-    date = created_at.date().isoformat()
-    return RecalledPassage(message=pk, seq=seq, role=role, date=date, text=excerpt.text)
+    day = timezone.localdate(created_at).isoformat()
+    return RecalledPassage(message=pk, seq=seq, role=role, date=day, text=excerpt.text)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 from functools import cached_property
 
 from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
@@ -20,7 +21,8 @@ from compaction.memory.ledger.store import load_lines
 from compaction.models import CompactionRun
 from compaction.sessions.memory_app import SummaryVerifier
 from compaction.summaries.call_log import UntrueSummary
-from compaction.summaries.source import HEADER
+from compaction.summaries.source import DAY_HEADER, HEADER
+from textkit.calendar import parse_day
 
 ADDED_SHARE = 0.15  # of a summary's tokens may be what is added to it word for word
 SMALLEST_EXTRACT_CHARS = 200
@@ -98,7 +100,7 @@ class LedgerVerifier(SummaryVerifier):
             raise failure
         self.extract_reason = self.extract_reason or failure.reason
         sources = [
-            replace(source, seq=line.seq)
+            replace(source, seq=line.seq, day=line.day)
             for line in lines
             for source in parse_sources(None, line.text)
         ]
@@ -130,18 +132,21 @@ class LedgerVerifier(SummaryVerifier):
 def parse_sources(previous: str | None, lines: str) -> list[Source]:
     """Return the messages of a call, and the earlier summary, with who wrote each.
 
-    No message can imitate a header (`summaries/source.py`).
+    No message can imitate a header (`summaries/source.py`). The headers of days are left out.
     """
+    days = {match.end(): parse_day(match[1]) for match in DAY_HEADER.finditer(lines)}
     sources = [Source("summary", previous)] if previous else []
     marks = list(HEADER.finditer(lines))
-    first_text = lines[: marks[0].start()] if marks else lines
+    first_text = DAY_HEADER.sub("", lines[: marks[0].start()] if marks else lines)
     if first_text.strip():
         sources.append(Source("summary", first_text.strip()))
     ends = [*(mark.start() for mark in marks[1:]), len(lines)][: len(marks)]
+    day: date | None = None
     for mark, end in zip(marks, ends, strict=True):
-        text = lines[mark.end() : end].strip()
+        day = days.get(mark.start(), day)
+        text = DAY_HEADER.sub("", lines[mark.end() : end]).strip()
         if text:
-            sources.append(Source(_find_role(mark["mark"]), text))
+            sources.append(Source(_find_role(mark["mark"]), text, day=day))
     return sources
 
 

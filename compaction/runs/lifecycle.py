@@ -54,8 +54,10 @@ from compaction.runs import history, leases
 from compaction.sessions.memory_app import get_memory
 from compaction.sessions.queries import load_session_state
 from compaction.sessions.session_context import SessionContext
+from compaction.sessions.source_messages import load_period
 from compaction.sessions.transcripts import install_outcome
 from compaction.summaries import state as summary_state
+from textkit.calendar import describe_days
 
 logger = logging.getLogger(__name__)
 
@@ -175,7 +177,7 @@ def _install_and_close(
         outcome,
         run=str(run.pk),
         background=summary_state.render_background(memory_text, state_to_render, context.budget),
-        placement=build_placement(context.policy, transcript, outcome),
+        placement=build_placement(run.session_id, context.policy, transcript, outcome),
     )
     # Read only now: the install holds the session's row, so nobody changes the state any more. A
     # change over REST since the run began made a new version of the context, and the install
@@ -210,7 +212,9 @@ def _explain_applied(outcome: Outcome) -> str:
     return outcome.summary_error or outcome.reason
 
 
-def build_placement(policy: Policy, transcript: Transcript, outcome: Outcome) -> dict[str, object]:
+def build_placement(
+    session_id: UUID, policy: Policy, transcript: Transcript, outcome: Outcome
+) -> dict[str, object]:
     """Return where the summary is shown and which texts surround it, without empty values.
 
     The nudge accompanies a summary; the failure nudge says that none was written.
@@ -221,11 +225,24 @@ def build_placement(policy: Policy, transcript: Transcript, outcome: Outcome) ->
     placement_fields = {
         "place": policy.inject.place,
         "heading": policy.inject.heading,
+        "period": _describe_period(session_id, policy, transcript, outcome),
         "nudge": nudge,
         "marker": outcome.marker,
         "after_seq": transcript.entries[-1].seq if transcript.entries else None,
     }
     return {name: value for name, value in placement_fields.items() if value}
+
+
+def _describe_period(
+    session_id: UUID, policy: Policy, transcript: Transcript, outcome: Outcome
+) -> str:
+    """Return the days of the messages that a summary covers; a composed one has them itself."""
+    boundary_seq = outcome.boundary_seq or transcript.boundary_seq or 1
+    last_seq = outcome.summarized_up_to or boundary_seq - 1
+    if not outcome.summary or policy.summary.spans == "frozen":
+        return ""
+    days = load_period(session_id, 1, last_seq)
+    return f"Messages of {describe_days(*days)}:" if days else ""
 
 
 def build_run_record(outcome: Outcome) -> dict[str, object]:

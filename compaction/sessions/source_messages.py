@@ -2,7 +2,11 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import date
 from uuid import UUID
+
+from django.db.models import Max, Min
+from django.utils import timezone
 
 from chatcore.context.live_messages import load_current_seqs
 from chatcore.models import ContextEdit, ContextRevision, Message, Session
@@ -63,6 +67,31 @@ def map_message_ids(session_id: UUID, seqs: Collection[int]) -> dict[int, int]:
         )
         ids.update(messages.order_by().values_list("seq", "id"))
     return ids
+
+
+def load_days(session_id: UUID, seqs: Collection[int]) -> dict[int, date]:
+    """Return the day of each of these messages, by its number.
+
+    It is the day in the time zone of the installation (`TIME_ZONE`): none is stored of a user.
+    """
+    numbers = sorted(seqs)
+    days: dict[int, date] = {}
+    for start in range(0, len(numbers), BATCH_SIZE):
+        rows = Message.objects.filter(
+            session=session_id, seq__in=numbers[start : start + BATCH_SIZE]
+        )
+        times = rows.order_by().values_list("seq", "created_at")
+        days.update((seq, timezone.localdate(created_at)) for seq, created_at in times)
+    return days
+
+
+def load_period(session_id: UUID, first_seq: int, last_seq: int) -> tuple[date, date] | None:
+    """Return the first and the last day of the messages in a range; None if there are none."""
+    rows = Message.objects.filter(session=session_id, seq__gte=first_seq, seq__lte=last_seq)
+    times = rows.order_by().aggregate(first=Min("created_at"), last=Max("created_at"))
+    if times["first"] is None:
+        return None
+    return timezone.localdate(times["first"]), timezone.localdate(times["last"])
 
 
 def find_message_seq(session_id: UUID, message_id: int) -> int | None:

@@ -20,6 +20,7 @@ OPENING = (
     + "\n\nThe part to summarize begins with “{first}” and ends with “{last}”. Leave out what came"
     " before and after it.\n\n"
 )
+DAY = "[day: {day}] begins with the message “{first}”.\n"  # the conversation itself has no days
 
 
 class CacheReuse:
@@ -62,9 +63,17 @@ class CacheReuse:
 
 def build_text(lines: str, instruction: str) -> str:
     """Return what follows the talk: which part of it to summarize, and how."""
-    words = source.HEADER.sub("", lines)
+    words = _remove_headers(lines)
     opening = OPENING.format(first=_quote(words, 0), last=_quote(words, -QUOTE_CHARS))
-    return opening + instruction.replace("between the transcript tags ", "")
+    days = "".join(
+        DAY.format(day=header[1], first=_quote(_remove_headers(lines[header.end() :]), 0))
+        for header in source.DAY_HEADER.finditer(lines)
+    )
+    return opening + days + instruction.replace("between the transcript tags ", "")
+
+
+def _remove_headers(lines: str) -> str:
+    return source.HEADER.sub("", source.DAY_HEADER.sub("", lines))
 
 
 def _quote(words: str, start: int) -> str:

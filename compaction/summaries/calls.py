@@ -14,7 +14,7 @@ from compaction.models import CompactionRun
 from compaction.sessions.memory_app import get_memory
 from compaction.sessions.session_context import SessionContext
 from compaction.summaries import prompt as summary_prompt
-from compaction.summaries import state_delta, validation
+from compaction.summaries import source, state_delta, validation
 from compaction.summaries.cache_reuse import CacheReuse
 from compaction.summaries.cache_reuse import build_text as build_reuse_text
 from compaction.summaries.call_log import (
@@ -84,7 +84,11 @@ def take_chunk(pending_lines: deque[str], space: int) -> str:
             piece = piece[:free_chars]
         pieces.append(piece)
         free_chars -= len(piece) + 2
-    return "\n\n".join(pieces)
+    chunk = "\n\n".join(pieces)
+    if pending_lines and not source.DAY_HEADER.match(pending_lines[0]):
+        # The next chunk begins within the day with which this one ends.
+        pending_lines[0] = source.find_last_day(chunk) + pending_lines[0]
+    return chunk
 
 
 def estimate_density(lines: Sequence[str]) -> float:

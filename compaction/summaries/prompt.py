@@ -24,7 +24,12 @@ SYSTEM_PROMPT = (
 )
 MERGE_INSTRUCTION = (
     "It begins with the summary of what came before: carry that over and merge it with the rest "
-    "into one summary. "
+    "into one summary. Newer messages decide: what they finish, change or cancel is no longer "
+    "to be done, so say that it is done, or leave it out. "
+)
+DAYS_INSTRUCTION = (
+    "A line [day: ...] says on which day the messages below it were written: write the date in "
+    'place of words such as "tomorrow" or "last week". '
 )
 SUMMARY_ONLY_ENDING = ", and nothing but the summary."
 CORRECTION_INSTRUCTION = (
@@ -125,6 +130,8 @@ def build_instruction(
     merge_text = PARTS_INSTRUCTION if options.merges_parts else ""
     if has_previous:
         merge_text += MERGE_INSTRUCTION
+    if not options.rewrites_text:
+        merge_text += DAYS_INSTRUCTION
     body = options.template.instruction.format(
         min_words=min_words, max_words=max_words, merge=merge_text
     )

@@ -5,18 +5,21 @@ thought is left out.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from types import MappingProxyType
 
 from compaction.core.knobs import SummaryKnobs
 from compaction.core.outcome import NumberedLine
 from compaction.core.transcript import TranscriptEntry
+from textkit.calendar import describe_weekday
 
 _BLANK = r"[\s\u200b-\u200f\u2060\ufeff]"
 _FALSE_HEADER = re.compile(
     rf"[\[［【〔⟦](?={_BLANK}*+(?:"
     rf"(?:user|assistant|system|developer|tool|human|ai){_BLANK}*+(?:[\]］】〕⟧]|calls\b)"
     rf"|(?:results?|summary|summaries){_BLANK}++of\b"
-    rf"|images{_BLANK}*+:))",
+    rf"|(?:images|day){_BLANK}*+:))",
     re.IGNORECASE,
 )
 _NO_NAME = re.compile(r"[^\w.:/-]+")
@@ -30,6 +33,9 @@ HEADER = re.compile(
     r"(?:user|assistant) calls [^\]\n]{1,200}|summary of [^\]\n]{1,60})\]$",
     re.MULTILINE,
 )
+
+# The day of the messages that follow it.
+DAY_HEADER = re.compile(r"^\[day: [^\],\n]{1,20}, ([^\]\n]{1,40})\]\n", re.MULTILINE)
 
 _LEADING_THOUGHT = re.compile(
     r"\A\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.IGNORECASE | re.DOTALL
@@ -81,6 +87,24 @@ def _clean_name(tool: str) -> str:
     return _NO_NAME.sub("_", tool)[:MAX_NAME_CHARS]
 
 
+def join_days(lines: Sequence[NumberedLine]) -> list[str]:
+    """Return the texts of messages, the first one of each day under a header with the day."""
+    texts: list[str] = []
+    day: date | None = None
+    for line in lines:
+        is_new_day = line.day is not None and line.day != day
+        day = line.day or day
+        header = f"[day: {describe_weekday(line.day)}]\n" if line.day and is_new_day else ""
+        texts.append(header + line.text)
+    return texts
+
+
+def find_last_day(text: str) -> str:
+    """Return the last header of a day in a text; empty if there is none."""
+    headers = [match[0] for match in DAY_HEADER.finditer(text)]
+    return headers[-1] if headers else ""
+
+
 def render_lines(
     entries: Iterable[TranscriptEntry], knobs: SummaryKnobs, *, with_numbers: bool
 ) -> list[str]:
@@ -93,9 +117,16 @@ def render_lines(
 
 
 def render_numbered_lines(
-    entries: Iterable[TranscriptEntry], knobs: SummaryKnobs, *, with_numbers: bool
+    entries: Iterable[TranscriptEntry],
+    knobs: SummaryKnobs,
+    *,
+    with_numbers: bool,
+    days: Mapping[int, date] = MappingProxyType({}),
 ) -> list[NumberedLine]:
-    """Return what `render_lines` does, each text with the number of its message beside it."""
+    """Return what `render_lines` does, each text with the number and the day of its message.
+
+    `days` has the days of the messages by their numbers.
+    """
     tool_names: dict[str, str] = {}
     lines = []
     for entry in entries:
@@ -104,7 +135,7 @@ def render_numbered_lines(
         text = _render_entry(entry, tool_names, knobs)
         if text is not None:
             text = f"{entry.seq}. {text}" if with_numbers else text
-            lines.append(NumberedLine(entry.seq, text))
+            lines.append(NumberedLine(entry.seq, text, days.get(entry.seq)))
     return lines
 
 

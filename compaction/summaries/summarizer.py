@@ -17,6 +17,7 @@ from compaction.core.state import SECTIONS, StructuredState, merge_delta, number
 from compaction.models import CompactionRun, ModelCall
 from compaction.sessions.memory_app import get_memory
 from compaction.sessions.session_context import SessionContext
+from compaction.sessions.source_messages import load_days
 from compaction.summaries import source, state_delta
 from compaction.summaries import state as summary_state
 from compaction.summaries.call_log import CallPlace
@@ -84,9 +85,12 @@ class Summarizer:
         Raises SummaryFailed, and RunLeaseLost when another worker has taken the run over.
         """
         numbered_lines = source.render_numbered_lines(
-            task.entries, self.policy.summary, with_numbers=self.template.numbers_messages
+            task.entries,
+            self.policy.summary,
+            with_numbers=self.template.numbers_messages,
+            days=load_days(self.session_id, [entry.seq for entry in task.entries]),
         )
-        lines = [line.text for line in numbered_lines]
+        lines = source.join_days(numbered_lines)
         self.client.calibrate_density(task.entries, lines)
         if self.policy.summary.spans == "frozen":
             return self._summarize_spans(task, numbered_lines)

@@ -43,7 +43,8 @@ def test_the_transcript_is_fenced_and_the_instruction_comes_last(
     transcript, instruction = sent(scripted).split("</transcript>")
     assert [message["role"] for message in request["messages"]] == ["system", "user"]
     assert request["messages"][0]["content"] == prompt.SYSTEM_PROMPT
-    assert transcript.startswith("<transcript>\n[user]\n0001 lisbon")
+    assert transcript.startswith("<transcript>\n[day: ")
+    assert "]\n[user]\n0001 lisbon" in transcript
     assert "[assistant]\n0010" in transcript
     assert "0011" not in transcript
     assert "200 to 500 words" in instruction

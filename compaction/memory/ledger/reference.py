@@ -1,6 +1,7 @@
 """Render the ledger as the reference text that stands beside the summary."""
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from django.db.models import Q
 
@@ -13,7 +14,7 @@ from compaction.memory.ledger import store
 from compaction.memory.ledger.rules import load_rules, to_core_lines
 from compaction.memory.models import LedgerLine
 from compaction.sessions.session_context import SessionContext
-from compaction.sessions.source_messages import list_shortened_seqs
+from compaction.sessions.source_messages import list_shortened_seqs, load_days
 
 UNKNOWN_BASIS = 8_000  # tokens, where the window is not known
 
@@ -50,12 +51,14 @@ def render_lines(
     if shortened_seqs:
         hidden_filter |= Q(seq__gte=min(shortened_seqs))
     first_live_seq = boundary_seq or 0
-    lines = [
-        store.to_core_line(row)
+    hidden_rows = [
+        row
         for row in rows.filter(hidden_filter).order_by("seq", "id")
         if _is_out_of_sight(row, first_live_seq, shortened_seqs)
         and normalize_text(row.text) not in standing_texts
     ]
+    days = load_days(context.facts.session_id, {row.seq for row in hidden_rows if row.seq})
+    lines = [replace(store.to_core_line(row), day=days.get(row.seq or 0)) for row in hidden_rows]
     return render_ledger(
         [*standing_lines, *lines], max_chars=count_ledger_chars(context.policy, context.budget)
     )

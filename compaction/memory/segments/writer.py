@@ -19,8 +19,10 @@ from compaction.memory.core.segments.spans import Span, plan_segments
 from compaction.memory.segments import store as segment_store
 from compaction.models import ModelCall
 from compaction.sessions.fingerprint import compute_fingerprint
+from compaction.sessions.source_messages import load_days
 from compaction.summaries.call_log import CallPlace
 from compaction.summaries.calls import MIN_CHUNK_CHARS, SummaryClient, SummaryJob, SummaryResult
+from compaction.summaries.source import join_days
 
 SEGMENT_SHARE = 4  # a segment may take a quarter of the room of a summary
 MIN_SEGMENT_TOKENS = 512  # but it need not be shorter than this
@@ -69,6 +71,7 @@ class SegmentWriter:
 
     def compose(self, task: SummaryTask, segments: Sequence[Segment]) -> str:
         """Return the summary that the segments make, within the room that the task gives it."""
+        segments = self._add_days(segments)
         source_tokens = self._count_tokens(task.previous or "")
         source_tokens += sum(entry.tokens for entry in task.entries)
         return compose_summary(
@@ -78,6 +81,17 @@ class SegmentWriter:
             count_tokens=self._count_tokens,
             newest_text="\n".join(entry.content for entry in task.newest_entries),
         )
+
+    def _add_days(self, segments: Sequence[Segment]) -> list[Segment]:
+        """Return the segments with the days of their first and last messages."""
+        edges = {seq for segment in segments for seq in (segment.first_seq, segment.last_seq)}
+        days = load_days(self.session_id, edges)
+        dated_segments: list[Segment] = []
+        for segment in segments:
+            known = [days[seq] for seq in (segment.first_seq, segment.last_seq) if seq in days]
+            period = (min(known), max(known)) if known else None
+            dated_segments.append(replace(segment, days=period))
+        return dated_segments
 
     def _plan_segments(
         self, task: SummaryTask, lines: Sequence[NumberedLine]
@@ -123,10 +137,10 @@ class SegmentWriter:
         )
 
     def _summarize_span(self, job: SummaryJob, span: Span) -> str:
-        pending_lines = deque(span.texts)
+        pending_lines = deque(join_days(span.lines))
         parts: list[str] = []
         if span.characters <= MIN_CHUNK_CHARS:
-            parts.append("\n".join(pending_lines))
+            parts.append("\n".join(span.texts))
             pending_lines.clear()
         while pending_lines:
             result = self.client.summarize_next_chunk(job, None, pending_lines)

@@ -1,6 +1,7 @@
 """One line of the ledger: what was said, by whom, where, and what it is about."""
 
 from dataclasses import dataclass
+from datetime import date
 from typing import Literal
 
 Kind = Literal["rule", "preference", "decision", "commitment", "value"]
@@ -18,7 +19,7 @@ class LedgerLine:
 
     `seq` is the number of the message, `role` who said it (user or tool). `key` says what it is
     about, normalized: a newer line of the same kind and key supersedes the older one, and
-    `superseded_by` is then the number of the newer message.
+    `superseded_by` is then the number of the newer message. `day` is that of the message, if known.
     """
 
     kind: Kind
@@ -29,6 +30,7 @@ class LedgerLine:
     status: Status = "current"
     superseded_by: int | None = None
     pinned: bool = False
+    day: date | None = None
 
 
 def normalize_text(text: str) -> str:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from compaction.core.state import join_text_lines
 from compaction.memory.core.ledger.lines import KINDS, LedgerLine, normalize_text
 from compaction.memory.core.ledger.values import find_names, find_values
+from textkit.calendar import describe_day
 
 _WORD = re.compile(r"[^\W\d_]+")
 
@@ -123,7 +124,11 @@ def _drop_repetitions(lines: Iterable[LedgerLine]) -> list[LedgerLine]:
 def _render_line(line: LedgerLine) -> str:
     # A line that a person wrote belongs to no message, and its number is 0.
     text = join_text_lines(line.text)
-    return f"- [{line.seq}] {text}" if line.seq else f"- {text}"
+    return f"- [{_name_place(line)}] {text}" if line.seq else f"- {text}"
+
+
+def _name_place(line: LedgerLine) -> str:
+    return f"{line.seq}, {describe_day(line.day)}" if line.day else str(line.seq)
 
 
 def _find_notes(
@@ -146,7 +151,7 @@ def _find_notes(
         if newer_seq is not None:
             note = f" (changed in part, see [{newer_seq}])"
         elif older_line is not None and older_line.text != line.text:
-            note = f" (was: “{join_text_lines(older_line.text)}” [{older_line.seq}])"
+            note = f" (was: “{join_text_lines(older_line.text)}” [{_name_place(older_line)}])"
         if note and len(note) <= space:
             notes[place] = note
             space -= len(note)

@@ -11,6 +11,7 @@ Nothing is worded anew. A segment stands whole or loses sentences, and what rema
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from functools import reduce
 
 from compaction.core.outcome import Segment
@@ -21,14 +22,17 @@ from compaction.memory.core.segments.ranking import (
     rank_sentences,
     split_segment,
 )
+from textkit.calendar import describe_days
 
 CountTokens = Callable[[str], int]
+Days = tuple[date, date] | None
 
 OUTLINE_TOKENS = 32  # of a heading with one sentence
 OUTLINE_SHARE = 2  # the outline may take half of the room
 WHOLE_SHARE = 2  # segments that stand whole may take half of it
 TOUCH_RATIO = 0.3  # of what the newest messages speak of, in a segment that they touch
 HEADING_TOKENS = 10  # of the numbers of messages
+DAYS_TOKENS = 8  # of their days
 TOUCH_SHARE = 4  # of the headings, a quarter at most is for segments that they touch
 MAX_SEGMENTS = 200  # more of them are joined, so that composing does not grow with the history
 MAX_ATTEMPTS = 4
@@ -49,6 +53,7 @@ class _Section:
     costs: list[int]
     heading_costs: dict[str, int]
     touch: float = 0.0
+    days: Days = None
     selection: set[int] = field(default_factory=set)
     used_headings: set[str] = field(default_factory=set)
 
@@ -62,6 +67,7 @@ class _Section:
             [*self.costs, *other.costs],
             self.heading_costs | other.heading_costs,
             max(self.touch, other.touch),
+            join_days(self.days, other.days),
         )
 
     def clear(self) -> None:
@@ -74,7 +80,9 @@ class _Section:
         new_headings = {self.sentences[index].heading for index in indexes} - self.used_headings
         tokens = sum(self.costs[index] for index in indexes)
         tokens += sum(self.heading_costs[heading] for heading in new_headings)
-        return tokens if self.selection else tokens + HEADING_TOKENS
+        if self.selection:
+            return tokens
+        return tokens + HEADING_TOKENS + (DAYS_TOKENS if self.days else 0)
 
     def select(self, indexes: Iterable[int]) -> None:
         """Select these sentences."""
@@ -85,7 +93,7 @@ class _Section:
         """Return the selected sentences under their heading."""
         selection = [self.sentences[index] for index in sorted(self.selection)]
         is_whole = len(selection) == len(self.sentences)
-        heading = build_heading(self.first_seq, self.last_seq, is_whole=is_whole)
+        heading = build_heading(self.first_seq, self.last_seq, self.days, is_whole=is_whole)
         return _put_under(heading, join_sentences(selection))
 
 
@@ -106,12 +114,23 @@ class _Selector:
         return tokens
 
 
-def build_heading(first_seq: int, last_seq: int, *, is_whole: bool = True) -> str:
-    """Return the numbers of the messages that a section summarizes."""
+def build_heading(
+    first_seq: int, last_seq: int, days: Days = None, *, is_whole: bool = True
+) -> str:
+    """Return the numbers of the messages that a section summarizes, and their days."""
     numbers = f"Message {first_seq}"
     if last_seq != first_seq:
         numbers = f"Messages {first_seq}–{last_seq}"
+    if days:
+        numbers = f"{numbers}, {describe_days(*days)}"
     return f"{numbers}:" if is_whole else f"{numbers} (in part):"
+
+
+def join_days(older: Days, newer: Days) -> Days:
+    """Return the first and the last day of two ranges; a range that is unknown is left out."""
+    if not older or not newer:
+        return older or newer
+    return min(older[0], newer[0]), max(older[1], newer[1])
 
 
 def compose_summary(
@@ -163,14 +182,22 @@ def join_oldest_segments(
 def _build_digest(older: Segment, newer: Segment, count_tokens: CountTokens) -> Segment:
     space = max(count_tokens(older.text), count_tokens(newer.text))
     text = shorten_by_rank(f"{older.text}\n{newer.text}", space, count_tokens)
-    return Segment(first_seq=older.first_seq, last_seq=newer.last_seq, text=text, kind="digest")
+    return Segment(
+        first_seq=older.first_seq,
+        last_seq=newer.last_seq,
+        text=text,
+        kind="digest",
+        days=join_days(older.days, newer.days),
+    )
 
 
 def _compose_segments(
     segments: Sequence[Segment], space: int, count_tokens: CountTokens, newest_text: str
 ) -> str:
     whole_text = "\n\n".join(
-        _put_under(build_heading(segment.first_seq, segment.last_seq), segment.text.strip())
+        _put_under(
+            build_heading(segment.first_seq, segment.last_seq, segment.days), segment.text.strip()
+        )
         for segment in segments
     )
     if count_tokens(whole_text) <= space:
@@ -205,6 +232,7 @@ def _build_section(
         costs=[count_tokens(text) + 1 for text in texts],
         heading_costs={heading: count_tokens(heading) + 1 for heading in headings} | {"": 0},
         touch=ranking.measure_touch(segment.text),
+        days=segment.days,
     )
 
 

@@ -4,6 +4,7 @@ import calendar
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date
 
 from compaction.memory.core.verify.words import build_word_set
 from textkit.calendar import MONTHS, WEEKDAYS, list_names
@@ -129,6 +130,13 @@ def list_weekday_names(moments: list[Moment]) -> set[str]:
                 weekday = calendar.weekday(moment.year, month, day)
                 names.update(list_names(WEEKDAYS, weekday))
     return names
+
+
+def list_days(moment: Moment) -> list[date]:
+    """Return the days of the calendar that a date with a year may mean."""
+    if moment.year is None:
+        return []
+    return [date(moment.year, month, day) for month, day in moment.days]
 
 
 def _build_dates(

@@ -3,10 +3,12 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from compaction.memory.core.ledger.recognition import recognize_lines
 from compaction.memory.core.verify.sources import Role, Source
 from compaction.memory.core.verify.words import list_stems
+from textkit.calendar import describe_day
 from textkit.sentences import split_sentences
 
 EXTRACT_HEADING = "Extract of the earlier messages, word for word:"
@@ -31,10 +33,12 @@ class _Candidate:
     seq: int
     position: int
     rank: float
+    day: date | None = None
 
     @property
     def line(self) -> str:
         place = f", message {self.seq}" if self.seq else ""
+        place += f", {describe_day(self.day)}" if self.day else ""
         return f"- {_TITLES[self.role]}{place}: {self.text}"
 
 
@@ -95,7 +99,7 @@ def _list_candidates(sources: Sequence[Source]) -> Iterator[_Candidate]:
             rank += _measure_rarity(text, stem_counts)
             # Of two that are equal the newer one is of more use.
             rank += 0.000_001 * position
-            yield _Candidate(text, source.role, source.seq, position, rank)
+            yield _Candidate(text, source.role, source.seq, position, rank, source.day)
             position += 1
 
 

@@ -16,6 +16,7 @@ from compaction.memory.core.verify.words import (
     stem_word,
 )
 from textkit.calendar import MONTHS, list_names
+from textkit.relative_days import may_mean
 
 _IDENTIFIER = re.compile(
     r"\+\d{1,3}[ \d()/-]{6,}\d|https?://[^\s)>\]\"'”»]+|"
@@ -89,6 +90,7 @@ class FigureCheck:
         self.alignment = alignment
         self._values_by_unit: dict[str, set[float]] = {}
         self._values_by_message: dict[int, set[float]] = {}
+        self._stated_names: set[str] = set()
 
     @cached_property
     def values(self) -> set[float]:
@@ -119,6 +121,7 @@ class FigureCheck:
     def find_places(self, sentence: str) -> Iterator[Place]:
         """Yield the check and the place of each figure of a sentence that no source has."""
         taken_places: list[tuple[int, int]] = []
+        self._stated_names = set()
         yield from self._find_identifiers(sentence, taken_places)
         yield from self._find_dates(sentence, taken_places)
         for number in islice(numbers.find_numbers(sentence), MAX_NUMBERS):
@@ -144,6 +147,8 @@ class FigureCheck:
             if _overlaps(moment.start, moment.end, taken_places):
                 continue
             taken_places.append((moment.start, moment.end))
+            # "Tuesday, 1 September 2026" is one date; its weekday was not said by anybody.
+            self._stated_names |= dates.list_weekday_names([moment])
             if not self._has_moment(moment):
                 yield "dates", moment.start, moment.end
         for name, start, end in dates.find_weekdays_and_months(sentence):
@@ -173,7 +178,16 @@ class FigureCheck:
             moment.days & date.days and (not moment.year or date.year in (None, moment.year))
             for date in self.moments
         )
-        return is_dated or self._shares_message(moment)
+        return is_dated or self._shares_message(moment) or self._is_near(moment)
+
+    def _is_near(self, moment: dates.Moment) -> bool:
+        """Return whether it is the day of a message, or what one calls "tomorrow" or "Friday"."""
+        return any(
+            source.day == day or may_mean(source.text, source.day, day)
+            for day in dates.list_days(moment)
+            for source in self.index.sources
+            if source.day is not None
+        )
 
     def _has_all_digits(self, moment: dates.Moment) -> bool:
         return moment.text.strip().casefold() in self.index.text
@@ -192,7 +206,8 @@ class FigureCheck:
 
     def _has_date_name(self, word: str) -> bool:
         names = dates.list_names_of(word)
-        return not names.isdisjoint(self.index.words) or not names.isdisjoint(self.date_names)
+        known_names = self.date_names | self._stated_names
+        return not names.isdisjoint(self.index.words) or not names.isdisjoint(known_names)
 
     def _has_number(self, number: Number, sentence: str) -> bool:
         before = sentence[: number.start]

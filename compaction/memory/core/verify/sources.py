@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from itertools import accumulate
 from typing import Literal
@@ -21,11 +22,12 @@ _WIDE_PUNCTUATION = "“”„«»–—…‚‘。、，！？：；「」"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One message, or an earlier summary, with who wrote it and its number if it is known."""
+    """One message, or an earlier summary, with who wrote it, and its number and day if known."""
 
     role: Role
     text: str
     seq: int = 0
+    day: date | None = None
 
 
 class SourceIndex:
