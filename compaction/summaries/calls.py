@@ -7,6 +7,7 @@ from typing import Protocol
 
 from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from compaction import policies
+from compaction.core.credentials import PLACEHOLDER
 from compaction.core.estimate import estimate_by_features
 from compaction.core.stages.base import SummaryFailed
 from compaction.core.transcript import TranscriptEntry
@@ -301,7 +302,10 @@ class SummaryClient:
 
     def _summarize_chunk(self, job: SummaryJob, chunk: _Chunk, *, is_last: bool) -> SummaryResult:
         call_prompt = self._build_prompt(job, chunk)
-        if is_last and not chunk.earlier_chars and not job.options.rewrites_text:
+        # What the conversation sent has the credentials that the transcript has not.
+        is_clean = PLACEHOLDER not in chunk.lines
+        is_whole = is_last and not chunk.earlier_chars
+        if is_clean and is_whole and not job.options.rewrites_text:
             call_prompt = self._follow_talk(call_prompt, chunk)
         answer = self._call_model(call_prompt)
         delta_block: str | None = None

@@ -36,6 +36,7 @@ CORRECTION_INSTRUCTION = (
     "An earlier attempt was refused. {correction} State only what stands in the transcript."
 )
 FOCUS_INSTRUCTION = "Give special attention to: {focus}"
+CREDENTIALS_INSTRUCTION = "Keep no credentials, such as keys of APIs, tokens or private keys. "
 STATE_INSTRUCTION = (
     ".\nThen, after the summary, write one fenced block that begins with ```json and holds one "
     "JSON object: how the conversation changes the lists between the {state_tag} tags. "
@@ -130,6 +131,7 @@ def build_instruction(
     merge_text = PARTS_INSTRUCTION if options.merges_parts else ""
     if has_previous:
         merge_text += MERGE_INSTRUCTION
+    merge_text += CREDENTIALS_INSTRUCTION
     if not options.rewrites_text:
         merge_text += DAYS_INSTRUCTION
     body = options.template.instruction.format(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from types import MappingProxyType
 
+from compaction.core.credentials import remove_credentials
 from compaction.core.knobs import SummaryKnobs
 from compaction.core.outcome import NumberedLine
 from compaction.core.transcript import TranscriptEntry
@@ -62,12 +63,13 @@ def render_words(role: str, text: str, *, images: int = 0) -> str:
 
 
 def render_call(role: str, tool: str, arguments: str) -> str:
-    """Return a tool call under its header."""
-    return f"[{role} calls {_clean_name(tool)}]\n{escape_headers(arguments)}"
+    """Return a tool call under its header, without credentials."""
+    return f"[{role} calls {_clean_name(tool)}]\n{escape_headers(remove_credentials(arguments))}"
 
 
 def render_result(tool: str, text: str, *, is_error: bool) -> str:
-    """Return what a tool returned under the header that names it."""
+    """Return what a tool returned under the header that names it, without credentials."""
+    text = remove_credentials(text)
     error_mark = ", an error" if is_error else ""
     return f"[result of {_clean_name(tool) or 'a tool'}{error_mark}]\n{escape_headers(text)}"
 
@@ -168,6 +170,9 @@ def _render_entry(
     calls = [call for call in entry.calls if includes_tool(call.name, knobs)] if entry.calls else ()
     if not calls and not entry.images and (not content or content.isspace()):
         return None
+    if entry.role != "user":
+        # The model may repeat what a tool returned. What users write is their decision.
+        content = remove_credentials(content)
     parts = []
     if content or entry.images:
         parts.append(render_words(entry.role, content, images=entry.images))

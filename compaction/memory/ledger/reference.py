@@ -7,6 +7,7 @@ from django.db.models import Q
 
 from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from compaction.core.budget import Budget, take_share
+from compaction.core.credentials import has_credentials
 from compaction.core.policy import Policy
 from compaction.memory.core.ledger.lines import normalize_text
 from compaction.memory.core.ledger.rendering import render_ledger
@@ -87,6 +88,8 @@ def _is_out_of_sight(row: LedgerLine, first_live_seq: int, shortened_seqs: Colle
     """Return True for a line that the messages which are sent do not say, or say otherwise."""
     if row.seq is None or row.is_edited:
         return True
+    if row.role == "tool" and has_credentials(row.text):
+        return False  # an earlier version took such lines
     if row.seq >= first_live_seq:
         return row.seq in shortened_seqs
     # What superseded it stands in a message that is sent, so the older line says nothing any more.

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Set
 
+from compaction.core.credentials import PLACEHOLDER, remove_credentials
 from compaction.memory.core.ledger.keys import build_sentence_key, build_value_key, names_its_noun
 from compaction.memory.core.ledger.languages import LANGUAGES
 from compaction.memory.core.ledger.languages.base import index_cues
@@ -191,10 +192,12 @@ def _recognize_labels(text: str, *, seq: int) -> Iterator[LedgerLine]:
     if len(text) > TOOL_CHARS:
         return
     count = 0
-    for line in text.splitlines():
+    for line in remove_credentials(text).splitlines():
         stripped_line = " ".join(line.split()).rstrip(",")
         match = _LABEL.match(stripped_line)
-        if match is None or not find_values(match["value"]) or count == TOOL_LINES:
+        if match is None or PLACEHOLDER in line or count == TOOL_LINES:
+            continue
+        if not find_values(match["value"]):
             continue
         count += 1
         label = stripped_line[: match.start("value")].strip(" -*\"':=").lower()

@@ -1,0 +1,75 @@
+"""Credentials are removed from what tools were given and what they returned."""
+
+import pytest
+
+from compaction.core.credentials import PLACEHOLDER, remove_credentials
+
+PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7bq\nq1+/x==\n-----END RSA PRIVATE KEY-----"
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("aws AKIAIOSFODNN7EXAMPLE in use", "AKIAIOSFODNN7EXAMPLE"),
+        ("key sk-proj-abc123def456ghi789jkl0", "sk-proj-abc123def456ghi789jkl0"),
+        ("key sk-ant-api03-abc123def456ghi789jkl0", "sk-ant-api03-abc123def456ghi789jkl0"),
+        ("ghp_abcdefghijklmnopqrstuvwxyz0123456789", "ghp_abcdefghijklmnopqrstuvwxyz0123456789"),
+        ("github_pat_11ABCDEFG0abcdefghij_klmnop", "github_pat_11ABCDEFG0abcdefghij_klmnop"),
+        ("glpat-abcdefghij1234567890", "glpat-abcdefghij1234567890"),
+        ("xoxb-123456789012-abcdefghijkl", "xoxb-123456789012-abcdefghijkl"),
+        ("AIzaSyA1234567890abcdefghijklmnopqrstuv", "AIzaSyA1234567890abcdefghijklmnopqrstuv"),
+        ("sk_live_abcdefgh12345678", "sk_live_abcdefgh12345678"),
+        (f"The file:\n{PEM}\nends.", "MIIEpAIBAAKCAQEA7bq"),
+        (PEM.rpartition("\n")[0], "q1+/x=="),
+        ("Authorization: Bearer abc.def-123456", "abc.def-123456"),
+        ("curl -H 'Authorization: Basic dXNlcjpwYXNz'", "dXNlcjpwYXNz"),
+        ("postgres://app:hunter22@db.internal:5432/app", "hunter22"),
+        ("redis://:p4ss@cache", "p4ss"),
+        ("GET https://x.example/a?api_key=abcdef123456&b=1", "abcdef123456"),
+        ("STRIPE_SECRET=abc123", "abc123"),
+        ("export MY_API_KEY='two words'", "two words"),
+        ('DB_PASSWORD="hunter 2"', "hunter 2"),
+        ("SECRET_KEY_BASE=0f1e2d3c", "0f1e2d3c"),
+        ('{"apiKey": "abcd-efgh"}', "abcd-efgh"),
+        ('{"command": "export A_TOKEN=xyz789 && run"}', "xyz789"),
+        ('{"content": "A_KEY=abc\\nB_TOKEN=\\"def\\""}', "abc"),
+        ('{"content": "A_KEY=abc\\nB_TOKEN=\\"defg\\""}', "defg"),
+        ("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG", "wJalrXUtnFEMI/K7MDENG"),
+        ("password: hunter22", "hunter22"),
+        ("  client_secret: 'abc-def'", "abc-def"),
+        ("mysql --password hunter22 app", "hunter22"),
+        ("token eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc-def", "eyJzdWIiOiIxMjM0In0"),
+    ],
+)
+def test_a_credential_is_removed(text: str, secret: str) -> None:
+    assert secret in text
+    cleaned_text = remove_credentials(text)
+    assert secret not in cleaned_text
+    assert PLACEHOLDER in cleaned_text
+    assert remove_credentials(cleaned_text) == cleaned_text
+
+
+def test_names_and_neighbors_stay() -> None:
+    text = "PORT=8000\nSTRIPE_SECRET=abc123\nHOST=db.internal\n"
+    assert remove_credentials(text) == text.replace("abc123", PLACEHOLDER)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The key to the house hangs beside the door.",
+        "max_tokens=2048, tokens: 12",
+        "primary_key = models.AutoField()",
+        "token = read_token(path)",
+        "password = request.data['password']",
+        "http://localhost:8080/users/@me",
+        "mail ada@example.org at 10:30",
+        "class sk-loading-spinner-large",
+        "sort_key: name",
+        "The secret: never give up.",
+        "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+        "commit 0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c",
+    ],
+)
+def test_other_texts_stay(text: str) -> None:
+    assert remove_credentials(text) == text
