@@ -23,6 +23,7 @@ from compaction.memory.core.segments.ranking import (
     split_segment,
 )
 from textkit.calendar import describe_days
+from textkit.sentences import find_open_fence
 
 CountTokens = Callable[[str], int]
 Days = tuple[date, date] | None
@@ -36,6 +37,7 @@ DAYS_TOKENS = 8  # of their days
 TOUCH_SHARE = 4  # of the headings, a quarter at most is for segments that they touch
 MAX_SEGMENTS = 200  # more of them are joined, so that composing does not grow with the history
 MAX_ATTEMPTS = 4
+OMITTED_CODE = "[code left out]"
 
 
 @dataclass(slots=True)
@@ -325,7 +327,10 @@ def _cut_text(text: str, space: int, count_tokens: CountTokens) -> str:
     """Return the beginning of a text that fits; one character at least."""
     while len(text) > 1 and count_tokens(text) > space:
         text = text[: max(1, len(text) * 4 // 5)]
-    return text
+    fence_start = find_open_fence(text)
+    if fence_start is None:
+        return text
+    return text[:fence_start].rstrip() or OMITTED_CODE  # half of a block of code is of no use
 
 
 def _put_under(heading: str, text: str) -> str:

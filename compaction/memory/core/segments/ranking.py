@@ -66,6 +66,9 @@ def split_segment(text: str) -> list[SegmentSentence]:
         if sentence.is_heading:
             heading = sentence.text
             continue
+        if sentence.is_code:
+            sentences.append(SegmentSentence(sentence.text, heading, "\n"))
+            continue
         begins_line = not sentences or "\n" in gap
         mark = gap.rpartition("\n")[2].lstrip() if begins_line else ""
         is_spaced = text[sentence.start : sentence.end][:1].isspace()

@@ -71,12 +71,21 @@ class _SummaryCheck:
                 check: Check | None = "language"
             elif sentence is last_sentence:
                 check = "ending"
+            elif sentence.is_code:
+                check = self._check_code(sentence.text)
             else:
                 check = self._check_sentence(sentence, stems)
             if check is not None:
                 yield Finding(
                     check=check, text=sentence.text, start=sentence.start, end=sentence.end
                 )
+
+    def _check_code(self, text: str) -> Check | None:
+        """Check the figures of a block of code, unless all of its lines stand in the sources."""
+        lines = [line.strip().casefold() for line in text.splitlines()[1:]]
+        if all(line in self.index.text for line in lines if line.strip("`~")):
+            return None
+        return next((check for check, _start, _end in self.figures.find_places(text)), None)
 
     def _check_sentence(self, sentence: Sentence, stems: set[str]) -> Check | None:
         if purpose.is_override(sentence.text):

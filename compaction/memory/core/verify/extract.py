@@ -13,6 +13,7 @@ from textkit.sentences import split_sentences
 
 EXTRACT_HEADING = "Extract of the earlier messages, word for word:"
 SENTENCE_CHARS = 400  # longer ones are cut
+CODE_CHARS = 2_000  # longer blocks of code are left out
 PREVIOUS_SHARE = 2  # an earlier summary may take half of the room
 _KIND_RANKS = {"rule": 6.0, "decision": 5.0, "preference": 5.0, "commitment": 4.0, "value": 4.0}
 _FIRST_RANKS: dict[Role, float] = {"user": 3.0, "assistant": 1.0, "tool": 0.0, "summary": 2.0}
@@ -39,7 +40,8 @@ class _Candidate:
     def line(self) -> str:
         place = f", message {self.seq}" if self.seq else ""
         place += f", {describe_day(self.day)}" if self.day else ""
-        return f"- {_TITLES[self.role]}{place}: {self.text}"
+        gap = "\n" if "\n" in self.text else " "
+        return f"- {_TITLES[self.role]}{place}:{gap}{self.text}"
 
 
 def write_extract(previous: str | None, sources: Sequence[Source], *, max_chars: int) -> str:
@@ -63,7 +65,7 @@ def _shorten_previous(text: str, space: int) -> str:
     if len(text) <= space:
         return text
     lines = _choose_lines(list(_list_candidates([Source("summary", text)])), space)
-    return "\n".join(line.removeprefix("- Earlier: ") for line in lines)
+    return "\n".join(line.removeprefix("- Earlier:").lstrip(" \n") for line in lines)
 
 
 def _choose_lines(candidates: Sequence[_Candidate], space: int) -> list[str]:
@@ -91,7 +93,11 @@ def _list_candidates(sources: Sequence[Source]) -> Iterator[_Candidate]:
             for line in recognize_lines(source.text, role=role, seq=source.seq)
         }
         for number, sentence in enumerate(split_sentences(source.text)):
-            text = " ".join(sentence.text.split())[:SENTENCE_CHARS]
+            text = sentence.text
+            if not sentence.is_code:
+                text = " ".join(text.split())[:SENTENCE_CHARS]
+            elif len(text) > CODE_CHARS:
+                continue
             if sentence.is_heading or len(text) < 3:
                 continue
             rank = max((kinds[line] for line in kinds if line in text or text in line), default=0.0)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from textkit.sentences import Sentence
+from textkit.sentences import Sentence, find_open_fence
 
 _OPENER = re.compile(
     r"\A[\s\"'*_]*(?:sure|certainly|of course|absolutely|great question|good question|no problem|"
@@ -112,6 +112,8 @@ def is_cut_off(sentences: Sequence[Sentence]) -> bool:
     if not sentences:
         return False
     last = sentences[-1]
+    if last.is_code:
+        return find_open_fence(last.text) is not None
     if last.is_heading or _CLOSED_END.search(last.text):
         return False
     if _OPEN_END.search(last.text) or last.text.count("(") > last.text.count(")"):
