@@ -335,6 +335,11 @@ class ProtectKnobs(KnobGroup):
     tools: tuple[str, ...] = knob(
         NAMES, "Results of these tools are changed by no stage except the summary."
     )
+    plans: tuple[str, ...] = knob(
+        NAMES,
+        "Tools whose calls replace a whole list. The arguments of the newest such call stand word "
+        "for word beside the summary.",
+    )
     errors: bool = knob(FLAG, "Protect tool results that are errors in the same way.")
     min_chars: int = knob(
         _NUMBER, "Messages of up to so many characters are changed by no stage except the summary."

@@ -12,6 +12,17 @@ from compaction.core.policy import Policy
 COMPACT_THRESHOLD_RATIO = 0.85
 PROTECTED_WINDOW_RATIO = 0.25
 
+PLAN_TOOLS = (
+    "todo_write",
+    "todowrite",
+    "TodoWrite",
+    "write_todos",
+    "update_todos",
+    "update_todo_list",
+    "update_plan",
+    "manage_todo_list",
+)
+
 ONECLAW = Policy(
     window=knobs.WindowKnobs(unknown="disable", by_family={}),
     budget=knobs.BudgetKnobs(basis="window", output_reserve=0, safety_margin=0, floor_ratio=0.5),
@@ -43,6 +54,7 @@ ONECLAW = Policy(
         minimum=0,
         first=0,
         tools=(),
+        plans=PLAN_TOOLS,
         errors=False,
         min_chars=0,
     ),

@@ -52,6 +52,7 @@ from compaction.core.transcript import Transcript, TranscriptEdit
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import history, leases
 from compaction.sessions.memory_app import get_memory
+from compaction.sessions.plans import render_plan
 from compaction.sessions.queries import load_session_state
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.source_messages import load_period
@@ -171,12 +172,16 @@ def _install_and_close(
         boundary_seq=outcome.boundary_seq,
         shortened_seqs=[entry.seq for entry in outcome.entries if entry.original is not None],
     )
+    boundary_seq = outcome.boundary_seq or context.facts.live.boundary_seq
+    plan_text = render_plan(context, boundary_seq)
     version = install_outcome(
         run.session_id,
         transcript,
         outcome,
         run=str(run.pk),
-        background=summary_state.render_background(memory_text, state_to_render, context.budget),
+        background=summary_state.render_background(
+            memory_text, plan_text, state_to_render, context.budget
+        ),
         placement=build_placement(run.session_id, context.policy, transcript, outcome),
     )
     # Read only now: the install holds the session's row, so nobody changes the state any more. A

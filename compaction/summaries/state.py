@@ -20,6 +20,7 @@ from compaction.core.stages.base import SummaryFailed
 from compaction.core.state import SECTIONS, StructuredState, fit_state, undo_change
 from compaction.models import CompactionRun, WorkingState
 from compaction.sessions.memory_app import get_memory
+from compaction.sessions.plans import render_plan
 from compaction.sessions.session_context import (
     NoSuchSession,
     SessionContext,
@@ -48,17 +49,19 @@ def publish_background(session_id: UUID, structured_state: StructuredState) -> N
     if context is None:
         return
     memory_text = get_memory().render_stored_text(context)
-    set_background(session_id, render_background(memory_text, structured_state, context.budget))
+    plan_text = render_plan(context, context.facts.live.boundary_seq)
+    background = render_background(memory_text, plan_text, structured_state, context.budget)
+    set_background(session_id, background)
 
 
 def render_background(
-    memory_text: str, structured_state: StructuredState, budget: Budget | None
+    memory_text: str, plan_text: str, structured_state: StructuredState, budget: Budget | None
 ) -> str:
-    """Return what is remembered, and the state cut to the room that a summary may take."""
+    """Return what is remembered, a plan, and the state cut to the room of a summary."""
     max_chars = UNKNOWN_WINDOW_CHARS
     if budget:
         max_chars = budget.summary_tokens * CHARS_PER_TOKEN_ESTIMATE
-    texts = (memory_text, fit_state(structured_state, max_chars))
+    texts = (memory_text, plan_text, fit_state(structured_state, max_chars))
     return "\n\n".join(text for text in texts if text)
 
 
