@@ -33,6 +33,8 @@ from models_registry.models import AiModel
 _NUMBER = r"[\d.,]{1,20}"
 _PATH = r"\S{1,300}"
 
+MIN_THRESHOLD_TOKENS = 100  # between 1 and this it is a mistake
+
 
 @dataclass(frozen=True)
 class AskedPolicy(context_compactor.Policy):
@@ -56,6 +58,8 @@ class AskedPolicy(context_compactor.Policy):
 
         Raises ValidationError, which names the field.
         """
+        if threshold >= MIN_THRESHOLD_TOKENS:
+            return  # a number of tokens, which the window of each model bounds
         try:
             Policy.parse({"trigger": {"threshold": threshold}}, self.policy)
         except PolicyError as error:

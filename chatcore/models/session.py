@@ -16,6 +16,8 @@ from chatcore.base.row_ids import make_row_id
 # rows in messages, labels and links of its own, so the name itself must be without words.
 are_titles_hidden: ContextVar[bool] = ContextVar("are_titles_hidden", default=False)
 
+MAX_THRESHOLD_TOKENS = 100_000_000
+
 
 class SessionQuerySet(models.QuerySet["Session"]):
     """Queries of sessions that several packages need."""
@@ -109,6 +111,7 @@ class Session(models.Model):
     params = models.JSONField(
         default=dict, blank=True, help_text="Sent to the provider: temperature, max_tokens …"
     )
+    # Above 1 it is a number of tokens.
     compact_threshold = models.FloatField(
         null=True, blank=True, help_text="In place of the policy's own trigger.threshold."
     )

@@ -98,13 +98,21 @@ def get_project_threshold() -> float | int | None:
 
 
 def apply_token_threshold(policy: Policy, token_threshold: int, budget: Budget) -> Policy:
-    """Return the policy that acts at this number of tokens, if it is not above the budget."""
+    """Return the policy that acts at this number of tokens, if it is not above the budget.
+
+    The protected tail and the target shrink with the threshold.
+    """
     if token_threshold >= min(budget.input, budget.request_limit):
         return policy
     # The threshold is stored as a share and rounded down to tokens. Half a token in the direction
     # of the comparison keeps it at the number that was named.
     rounding_margin = Decimal("0.5") if policy.trigger.strict else Decimal("-0.5")
-    return apply_threshold(policy, float((token_threshold + rounding_margin) / budget.basis))
+    threshold = float((token_threshold + rounding_margin) / budget.basis)
+    factor = min(1.0, threshold / policy.trigger.threshold)
+    ratios: dict[str, dict[str, float]] = {"protect": {"ratio": policy.protect.ratio * factor}}
+    if policy.target.ratio is not None:
+        ratios["target"] = {"ratio": policy.target.ratio * factor}
+    return Policy.parse({**ratios, "trigger": {"threshold": threshold}}, policy)
 
 
 def resolve_summary_model(model_name: str) -> str:

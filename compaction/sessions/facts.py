@@ -73,7 +73,7 @@ class SessionFacts:
 
     # Its settings.
     policy: str = ""
-    compact_threshold: float | None = None  # the session's own share, from 0 to 1
+    compact_threshold: float | None = None  # a share, or tokens above 1
     is_automatic: bool = True
     max_tokens: int | None = None  # the longest answer that the session requests
 

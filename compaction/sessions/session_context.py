@@ -128,8 +128,9 @@ def plan_budget(context: SessionContext) -> Budget | None:
 
 def _choose_threshold(facts: SessionFacts) -> float | int | None:
     """Return the session's own threshold or the project's: a share, or a number of tokens."""
-    if facts.compact_threshold is not None:
-        return facts.compact_threshold
+    threshold = facts.compact_threshold
+    if threshold is not None:
+        return int(threshold) if threshold > 1 else threshold
     return policies.get_project_threshold()
 
 

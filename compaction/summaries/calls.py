@@ -325,7 +325,7 @@ class SummaryClient:
         thinness = validation.find_thinness(
             summary,
             previous=chunk.previous_summary,
-            source=chunk.lines,
+            source=source.DAY_HEADER.sub("", chunk.lines),
             may_shrink=job.options.rewrites_text or self._asks_to_shrink(job, chunk),
         )
         if thinness:

@@ -21,6 +21,7 @@ from chatcore.base.rest.fields import (
 from chatcore.base.visible_text import is_visible
 from chatcore.context.compactor import get_compactor
 from chatcore.models import Session
+from chatcore.models.session import MAX_THRESHOLD_TOKENS
 from chatcore.providers.params import find_unknown_names
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp import catalog as mcp_catalog
@@ -75,9 +76,13 @@ class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
     policy = StrictTextField(max_length=64, allow_blank=True, required=False)
     auto_compact = StrictBooleanField(required=False)
     compact_threshold = RatioField(
+        max_value=MAX_THRESHOLD_TOKENS,
         allow_null=True,
         required=False,
-        help_text="A share of the context window that replaces the policy's trigger.threshold.",
+        help_text=(
+            "In place of the policy's trigger.threshold: a share of the context window, or above "
+            "1 a number of tokens, with which the protected tail shrinks."
+        ),
     )
     tools = serializers.ListField(
         child=StrictTextField(max_length=128), allow_null=True, required=False, max_length=256

@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from chatcore.context import revisions
@@ -32,6 +33,7 @@ from tests.support.compaction_sessions import (
 from tests.support.frozen_talk import add_facts, count_facts, keep_most, use_policy
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from textkit.calendar import describe_day
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -104,8 +106,9 @@ def test_each_span_is_summarized_once_and_alone(talk: Session, scripted: Scripte
     assert "summary of what came before" not in second_prompt
     assert f"Fact {spans[0][1]} 0" not in second_prompt
     summary = read_summary(talk)
-    assert summary.startswith(f"Messages 1–{spans[0][1]}: Fact 1 ")
-    assert f"\n\nMessages {spans[1][0]}–{spans[1][1]}: Fact {spans[1][0]} " in summary
+    day = describe_day(timezone.localdate())
+    assert summary.startswith(f"Messages 1–{spans[0][1]}, {day}: Fact 1 ")
+    assert f"\n\nMessages {spans[1][0]}–{spans[1][1]}, {day}: Fact {spans[1][0]} " in summary
 
 
 def test_a_span_that_was_summarized_is_not_sent_again_after_a_rewind(
@@ -336,7 +339,8 @@ def test_a_long_chat_in_a_small_window_ends_each_pass_under_its_threshold(
     spans = list_spans(session)
     assert summary.count("(in part):") >= 1
     assert all(f"Messages {first}–{last}" in summary for first, last in spans)
-    assert f"Messages {spans[-1][0]}–{spans[-1][1]}: " in summary
+    day = describe_day(timezone.localdate())
+    assert f"Messages {spans[-1][0]}–{spans[-1][1]}, {day}: " in summary
 
 
 def test_the_room_grows_with_the_window() -> None:
@@ -359,7 +363,8 @@ def test_messages_without_anything_to_summarize_need_no_call(
     session.messages.filter(seq__lte=10).update(content=" " * 2_000)
     use_policy(session, "chatcore")
     compact(session, up_to_seq=10)
-    assert read_summary(session).startswith("Messages 1–10: The earlier messages held nothing")
+    heading = f"Messages 1–10, {describe_day(timezone.localdate())}:"
+    assert read_summary(session).startswith(f"{heading} The earlier messages held nothing")
     assert not list_summary_calls(scripted)
 
 

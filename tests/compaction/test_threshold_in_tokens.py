@@ -1,0 +1,41 @@
+"""A session's threshold above 1 is a number of tokens, with which the protected tail shrinks."""
+
+import pytest
+from rest_framework.test import APIClient
+
+from chatcore.models import Session
+from compaction.core.presets import PRESETS
+from compaction.sessions.session_context import load_session_context
+from models_registry.models import AiModel
+from tests.support.frozen_talk import use_policy
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("policy", PRESETS)
+@pytest.mark.parametrize("tokens", [6000, 40_000])
+def test_a_number_of_tokens_is_the_threshold_of_this_chat(
+    session: Session, model: AiModel, api: APIClient, policy: str, tokens: int
+) -> None:
+    AiModel.objects.filter(pk=model.pk).update(context_window_size=128_000)
+    use_policy(session, policy)
+    usual = load_session_context(session.pk)
+    response = api.patch(
+        f"/api/v1/sessions/{session.pk}", {"compact_threshold": tokens}, format="json"
+    )
+    assert (response.status_code, response.json()["compact_threshold"]) == (200, tokens)
+    context = load_session_context(session.pk)
+    assert usual is not None
+    assert usual.budget is not None
+    assert context is not None
+    assert context.budget is not None
+    assert context.budget.threshold == tokens
+    assert context.budget.protected_tokens <= min(tokens, usual.budget.protected_tokens)
+
+
+@pytest.mark.parametrize("threshold", [-1, "6000", True, 1.5, 2, 1e12])
+def test_other_values_are_refused(session: Session, api: APIClient, threshold: object) -> None:
+    response = api.patch(
+        f"/api/v1/sessions/{session.pk}", {"compact_threshold": threshold}, format="json"
+    )
+    assert response.status_code == 400
