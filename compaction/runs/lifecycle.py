@@ -52,6 +52,7 @@ from compaction.core.transcript import Transcript, TranscriptEdit
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import history, leases
 from compaction.sessions.memory_app import get_memory
+from compaction.sessions.own_sentences import PLACEMENT_KEY, load_own_sentences
 from compaction.sessions.plans import render_plan
 from compaction.sessions.queries import load_session_state
 from compaction.sessions.session_context import SessionContext
@@ -231,6 +232,7 @@ def build_placement(
         "place": policy.inject.place,
         "heading": policy.inject.heading,
         "period": _describe_period(session_id, policy, transcript, outcome),
+        PLACEMENT_KEY: load_own_sentences(session_id) if outcome.summary else [],
         "nudge": nudge,
         "marker": outcome.marker,
         "after_seq": transcript.entries[-1].seq if transcript.entries else None,

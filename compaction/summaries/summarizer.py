@@ -16,6 +16,7 @@ from compaction.core.stages.summarize import find_objection
 from compaction.core.state import SECTIONS, StructuredState, merge_delta, number_sections
 from compaction.models import CompactionRun, ModelCall
 from compaction.sessions.memory_app import get_memory
+from compaction.sessions.own_sentences import load_own_sentences, restore_sentences
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.source_messages import load_days
 from compaction.summaries import source, state_delta
@@ -107,6 +108,7 @@ class Summarizer:
         except SummaryFailed as failure:
             return self._write_extract(failure, task, numbered_lines)
         summary = self._roll_up_summary(summary, task)
+        summary = restore_sentences(summary, load_own_sentences(self.session_id))
         return SummaryOutcome(text=summary, proposed_state=self._fold_memory())
 
     def _announce_task(self, task: SummaryTask) -> None:
@@ -123,6 +125,7 @@ class Summarizer:
             lines=lines,
             max_tokens=task.max_tokens,
         )
+        text = restore_sentences(text, load_own_sentences(self.session_id))
         return SummaryOutcome(text=text, extract_reason=verifier.extract_reason)
 
     def _choose_template(self) -> SummaryTemplate:

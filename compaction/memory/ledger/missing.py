@@ -12,6 +12,7 @@ from compaction.memory.core.ledger.lines import normalize_text
 from compaction.memory.core.verify.completion import SummaryText
 from compaction.memory.ledger import recorder, reference, store
 from compaction.memory.models import LedgerLine
+from compaction.sessions.plans import render_plan
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.transcripts import load_transcript
 from compaction.summaries import state as summary_state
@@ -74,6 +75,7 @@ def _join_sent_texts(context: SessionContext, transcript: Transcript) -> str:
     """Return the summary, and what stands beside it."""
     reference_text = summary_state.render_background(
         reference.render_stored_lines(context),
+        render_plan(context, context.facts.live.boundary_seq),
         summary_state.load_structured_state(context.facts.session_id),
         context.budget,
     )

@@ -1,0 +1,45 @@
+"""What a user wrote into a summary stays word for word until the user changes it."""
+
+import pytest
+from rest_framework.test import APIClient
+
+from chatcore.models import Session
+from compaction.runs import engine
+from tests.support.compaction_sessions import fill_session
+from tests.support.frozen_talk import use_policy
+from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+OWN = "Never book the Hotel Aurora again."
+
+
+def compact(session: Session, scripted: ScriptedModel, text: str) -> str:
+    fill_session(session)
+    scripted.default = Reply(text=text)
+    run = engine.compact_now(session.pk, trigger="manual")
+    assert run.status == "applied", run.reason
+    session.refresh_from_db()
+    return session.compacted_summary or ""
+
+
+def edit(api: APIClient, session: Session, summary: str) -> None:
+    url = f"/api/v1/sessions/{session.pk}/summary"
+    response = api.patch(url, {"summary": summary}, format="json")
+    assert response.status_code == 200, response.content
+
+
+@pytest.mark.parametrize("policy", ["oneclaw", "lota"])
+def test_it_stays_through_compactions_and_goes_when_the_user_removes_it(
+    session: Session, scripted: ScriptedModel, api: APIClient, policy: str
+) -> None:
+    use_policy(session, policy)
+    first = compact(session, scripted, "The user plans a trip to Lisbon by train.")
+    edit(api, session, f"{first} {OWN}")
+    for number in range(3):
+        summary = compact(session, scripted, f"The trip to Lisbon is planned for group {number}.")
+        assert summary.count(OWN) == 1
+    edit(api, session, "The trip to Lisbon is planned.")
+    summary = compact(session, scripted, "The user still plans the trip to Lisbon.")
+    assert OWN not in summary
