@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from chatcore.context.live_messages import load_active_revision
 from chatcore.models import Message, Session
 from compaction.compactor import Compactor
 from compaction.core.attachments import FileEntry, fit_files
@@ -297,11 +298,21 @@ def remembered(session: Session, scripted: ScriptedModel) -> Any:
     return rule in read_system_text(list_chat_calls(scripted)[-1])
 
 
+def planned_by_a_tool(session: Session, scripted: ScriptedModel) -> Any:
+    fill_session(session)
+    calls = [{"id": "c1", "name": "set_steps", "arguments": '["pack", "drive"]'}]
+    session.messages.filter(seq=2).update(tool_calls=calls)
+    session.messages.filter(seq=3).update(role="tool", tool_call_id="c1", tool_name="set_steps")
+    assert engine.compact_now(session.pk, trigger="manual").status == "applied"
+    return '["pack", "drive"]' in load_active_revision(session).background
+
+
 LIVED: list[tuple[str, Any, Any, Callable[[Session, ScriptedModel], Any], Knobs]] = [
     ("trigger.phases", ["after_response"], ["manual"], asked_for, {}),
     ("stages", ["summarize"], ["slide_window"], stages_used, {}),
     ("inject.place", "system_prefix", "first_user", next_request, {}),
     ("inject.heading", "", "[Compaction Summary]", next_request, {}),
+    ("protect.plans", [], ["set_steps"], planned_by_a_tool, {}),
     ("inject.nudge", "", "Continue where you left off.", next_request, {}),
     (
         "inject.failure_nudge",

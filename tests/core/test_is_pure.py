@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CORES = ("compaction.core", "compaction.memory.core")
-OURS = (*CORES, "textkit.calendar", "textkit.sentences")
+OURS = (*CORES, "textkit.calendar", "textkit.relative_days", "textkit.sentences")
 FILES = sorted(
     path
     for name in OURS
@@ -23,6 +23,7 @@ ALLOWED = {
     "calendar",
     "collections",
     "dataclasses",
+    "datetime",  # its dates only: see below
     "decimal",
     "enum",
     "fractions",
@@ -91,6 +92,22 @@ def test_it_imports_only_itself_and_a_few_pure_modules(path: Path) -> None:
         for name in list_imports(path)
         if not name.startswith(OURS) and name.split(".")[0] not in ALLOWED
     ] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_of_datetime_it_takes_nothing_that_reads_a_clock(path: Path) -> None:
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    taken_names = {
+        alias.name
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and node.module == "datetime"
+        for alias in node.names
+    }
+    modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    assert taken_names <= {"date", "timedelta"}
+    assert "datetime" not in modules
+    assert not attributes & {"today", "now"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
