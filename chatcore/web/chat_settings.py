@@ -87,5 +87,10 @@ def _build_form_context(request: HttpRequest, session: Session) -> dict[str, obj
         .choose_policy(session.model.policy if session.model else "")
         .name,
         "params": json.dumps(session.params),
-        "threshold": "" if threshold is None else f"{threshold * 100:g}",
+        "threshold": "" if threshold is None else _format_threshold(threshold),
     }
+
+
+def _format_threshold(threshold: float) -> str:
+    """Return a share as a percentage; above 1 it is a number of tokens, which stays as it is."""
+    return f"{threshold * 100:g}" if threshold <= 1 else f"{threshold:.0f}"

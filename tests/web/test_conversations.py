@@ -237,6 +237,21 @@ def test_the_settings_of_a_chat_are_saved_and_errors_stand_beside_their_fields(
     expect(dialog.get_by_label("Temperature")).to_have_value("0.5")
 
 
+def test_a_threshold_in_tokens_is_shown_and_stored_as_it_is(page: Page, session: Session) -> None:
+    Session.objects.filter(pk=session.pk).update(compact_threshold=6000)
+    page.goto(f"/c/{session.pk}/")
+    page.get_by_role("button", name="Settings of this chat").click()
+    dialog = page.get_by_role("dialog", name="Settings of this chat")
+    dialog.get_by_text("How it is done").click()
+    field = dialog.get_by_label("Start at, in % of the context window")
+    expect(field).to_have_value("6000")
+    field.fill("5000")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_be_hidden()
+    session.refresh_from_db()
+    assert session.compact_threshold == 5000
+
+
 @pytest.mark.slow
 def test_a_new_chat_begins_with_the_settings_it_was_given(page: Page, model: AiModel) -> None:
     page.goto("/new/")

@@ -60,7 +60,9 @@ class ChatSettings extends HTMLElement {
       if (value) params[name] = parseNumber(value);
       else delete params[name];
     }
-    const share = parseNumber(getValue("compact_threshold"));
+    const threshold = parseNumber(getValue("compact_threshold"));
+    // Up to 100 in percent of the window, above that in tokens.
+    const isShare = typeof threshold === "number" && threshold <= 100;
     const values = {
       system_prompt: this.form.elements.system_prompt.value,
       params,
@@ -68,7 +70,7 @@ class ChatSettings extends HTMLElement {
       policy: getValue("policy"),
       tools: this.#readTools(),
       compact_threshold:
-        share === "" ? null : typeof share === "number" ? Math.round(share * 100) / 10_000 : share,
+        threshold === "" ? null : isShare ? Math.round(threshold * 100) / 10_000 : threshold,
     };
     return getValue("model") ? { model: getValue("model"), ...values } : values;
   }

@@ -26,14 +26,15 @@ export class PolicyWords {
 
   #show(movesMark) {
     const { policy, compact_threshold: share, auto_compact: automatic } = this.form.elements;
-    const own = Number(share.value.replace(",", ".")) / 100;
+    const contextWindow = this.meter?.contextWindow;
+    const number = Number(share.value.replace(",", "."));
+    const own = number > 100 ? number / (contextWindow ?? Infinity) : number / 100;
     const knobs = this.#policies.get(policy.value || policy.dataset.usual);
     if (!knobs) {
       this.line.textContent = "";
       return;
     }
     const threshold = own > 0 && own <= 1 ? own : knobs.trigger.threshold;
-    const contextWindow = this.meter?.contextWindow;
     const words = contextWindow ? "policyStartsAt" : "policyStartsAtShare";
     this.line.textContent = [
       automatic.checked
