@@ -19,8 +19,8 @@ from chatcore.base.threads import outlive_errors
 logger = logging.getLogger(__name__)
 
 # For chores, of which a deletion may last, and for short work of turns. What lasts or may not wait
-# has threads of its own (chatcore/base/threads.py). Twice as many as a pool has connections, so that
-# work which waits for one keeps out no work that needs none.
+# has threads of its own (chatcore/base/threads.py). Twice as many as a pool has connections: work
+# that waits for one must keep out no work that needs none.
 THREAD_COUNT = 40
 
 Work = Callable[[UUID], Coroutine[object, None, None]]

@@ -153,7 +153,8 @@ def test_the_prompt_has_three_parts_each_once(
         for words in (
             "<context-compaction-input>\n<previous-summary>\nKEY FACTS:",
             "</previous-summary>\n\n<existing-workstream-state>\n",
-            "</existing-workstream-state>\n\n<new-messages>\n<transcript>\n3. [user]\n0003",
+            "</existing-workstream-state>\n\n<new-messages>\n<transcript>\n[day: ",
+            "]\n3. [user]\n0003",
             "</new-messages>\n</context-compaction-input>\n\n",
         )
     ]
