@@ -1,6 +1,7 @@
 """The registry's rows: providers, and what each of their language models can do."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
@@ -8,11 +9,17 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models, transaction
 from django.db.models import JSONField, Q, TextChoices, Value
+from django.utils import timezone
 
 from models_registry import catalog, keys
 from models_registry.prices import validate_price_tiers
 from models_registry.provider_options import ProviderOptions
 from models_registry.reasoning import Reasoning, find_reasoning
+
+# What a model may take after all, so that it is tried again once a day; and when it was refused.
+DAILY_FACTS = ("without", "output_limit", "thought_room", "summary_temperature")
+LEARNED_AT = "learned_at"
+TRUST = timedelta(days=1)
 
 Ability = Literal["supports_tools", "supports_images"]
 ABILITIES: tuple[Ability, ...] = get_args(Ability)
@@ -170,10 +177,24 @@ class Provider(models.Model):
         return bool(self.encrypted_api_key or keys.read_variable(self.api_key_env))
 
     def list_learned(self) -> dict[str, dict[str, Any]]:
-        """Return what refusals of this address have told, by model."""
+        """Return what refusals of this address have told, by model, without what is doubtful."""
+        return {
+            model: {name: value for name, value in trusted.items() if name != LEARNED_AT}
+            for model, trusted in self.list_dated().items()
+        }
+
+    def list_dated(self) -> dict[str, dict[str, Any]]:
+        """Return what `list_learned` does, with the times."""
         learned = self.learned if isinstance(self.learned, dict) else {}
         facts = learned.get("models") if learned.get("address") == self.base_url else None
-        return facts if isinstance(facts, dict) else {}
+        facts = facts if isinstance(facts, dict) else {}
+        return {model: _drop_doubtful(each) for model, each in facts.items()}
+
+    def doubt_learned(self) -> None:
+        """Forget what is tried again once a day anyway, because an operator has asked for it."""
+        for model, facts in self.list_learned().items():
+            if any(name in facts for name in DAILY_FACTS):
+                self.keep_learned(model, dict.fromkeys(DAILY_FACTS))
 
     def keep_learned(self, model: str, facts: dict[str, Any]) -> None:
         """Store what a refusal has told of a model, beside what was known; None forgets a fact."""
@@ -181,15 +202,17 @@ class Provider(models.Model):
             row = Provider.objects.select_for_update().filter(pk=self.pk).first()
             if row is None or row.base_url != self.base_url:
                 return
-            known = row.list_learned()
+            known = row.list_dated()
             old = known.get(model, {})
             joined = {**old, **facts}
             for name in ("without", "dialect"):
                 if isinstance(old.get(name), dict):
                     joined[name] = {**old[name], **facts.get(name, {})}
-                elif isinstance(old.get(name), list):
+                elif isinstance(old.get(name), list) and facts.get(name, ()) is not None:
                     joined[name] = sorted({*old[name], *facts.get(name, ())})
             joined = {name: value for name, value in joined.items() if value is not None}
+            if any(facts.get(name) is not None for name in DAILY_FACTS):
+                joined[LEARNED_AT] = timezone.now().isoformat()
             row.learned = {"address": row.base_url, "models": {**known, model: joined}}
             row.save(update_fields=["learned"])
         self.learned = row.learned
@@ -203,6 +226,21 @@ class Provider(models.Model):
         if self.encrypted_api_key:
             return keys.decrypt(self.encrypted_api_key)
         return keys.read_variable(self.api_key_env)
+
+
+def _drop_doubtful(facts: Any) -> Any:
+    """Return facts without those that were learned more than a day ago.
+
+    Without a time they are an operator's, and stay.
+    """
+    if not isinstance(facts, dict) or LEARNED_AT not in facts:
+        return facts
+    try:
+        is_doubtful = timezone.now() - datetime.fromisoformat(facts[LEARNED_AT]) > TRUST
+    except (TypeError, ValueError):
+        is_doubtful = True
+    dropped = DAILY_FACTS if is_doubtful else ()
+    return {name: value for name, value in facts.items() if name not in dropped}
 
 
 class AiModelQuerySet(models.QuerySet["AiModel"]):
@@ -334,7 +372,12 @@ class AiModel(models.Model):
         """Save the model. A new one takes the limits that are left empty from the catalog."""
         if self._state.adding:
             self._fill_limits()
+        is_learned = "output_limit" in self.provider.list_learned().get(self.name, {})
+        same_rows = AiModel.objects.filter(pk=self.pk, max_output_tokens=self.max_output_tokens)
+        is_edited = is_learned and not same_rows.exists()
         super().save(*args, **kwargs)
+        if is_edited:
+            self.provider.keep_learned(self.name, {"output_limit": None})
 
     def _fill_limits(self) -> None:
         catalog_model = catalog.look_up_model(self.name)

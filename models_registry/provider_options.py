@@ -13,6 +13,7 @@ class DialectOptions(TypedDict, total=False):
     reasoning: Literal["own", "all", "none"]
     reasoning_field: str
     has_reasoned_texts: bool
+    has_tagged_thoughts: bool
     has_empty_texts: bool
     has_named_call_ids: bool
     needs_signatures: bool
@@ -42,6 +43,8 @@ class ProviderOptions(TypedDict, total=False):
     dialect: DialectOptions
     without: list[str]
     without_tools: list[str]
+    output_limit: int
+    thought_room: int
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"]
     system_role: bool
     # What small models need.
@@ -53,6 +56,7 @@ class ProviderOptions(TypedDict, total=False):
     titles: bool
     summary_body: JsonObject
     summary_effort: str
+    summary_temperature: bool
     summary_headings: Literal["full", "bare"]
     summary_seconds: float
     compaction_places: int

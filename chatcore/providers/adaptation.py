@@ -12,7 +12,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Final
 
-from chatcore.providers import dialects, provider_data
+from chatcore.providers import dialects, output_limits, provider_data
 from chatcore.providers.base import (
     Connection,
     Request,
@@ -21,7 +21,7 @@ from chatcore.providers.base import (
     Tool,
 )
 from chatcore.providers.dialects import find_dialect
-from chatcore.providers.errors import ProviderRejected
+from chatcore.providers.errors import ProviderRejected, ProviderUnavailable
 from chatcore.providers.sent_images import fit_images
 
 MAX_TRIES = 6
@@ -30,12 +30,17 @@ _REFUSED_TOOLS: Final = "without_tools"
 _TOOL_REFUSED = re.compile(r"schema|unknown name|\bparameters\b|\btools?[.\[]|\bfunctions?\b")
 _TOOL_INDEX = re.compile(r"\btools?(?:\[|\.)(\d+)")
 _REFUSED = r"unsupported|not (?:permitted|allowed|supported)|extra|unexpected|unknown|unrecognized"
+# DeepSeek's name of the field; OpenRouter's stands in quotes, because it is also a plain word.
+_REASONING_FIELD = r"(?:reasoning_content\b|[\"'`.]reasoning\b)"
 # Words of a refusal, in lower case, and what they ask for; the first that match.
 _DIALECT_HINTS: tuple[tuple[str, Mapping[str, object]], ...] = (
     (rf"(?:{_REFUSED}).{{0,200}}reasoning", {"reasoning": "none"}),
     (rf"reasoning(?:_content|_details)?\b.{{0,60}}(?:{_REFUSED})", {"reasoning": "none"}),
-    (r"reasoning_content.{0,100}(?:missing|must be|passed back|required)", {"reasoning": "all"}),
-    (r"(?:missing|requires?|must).{0,100}reasoning_content", {"reasoning": "all"}),
+    (
+        rf"{_REASONING_FIELD}.{{0,100}}(?:missing|must be|passed back|required)",
+        {"reasoning": "all"},
+    ),
+    (rf"(?:missing|requires?|must).{{0,100}}{_REASONING_FIELD}", {"reasoning": "all"}),
     (r"(?:missing|requires?|must).{0,40}thought.?signature", {"needs_signatures": True}),
     (
         r"(?:invalid|corrupted?).{0,20}thought.?signature",
@@ -72,6 +77,7 @@ async def stream_adapted(
     for tries in range(MAX_TRIES):
         has_begun = False
         fitted_request = await fit_images(request, find_dialect(connection, request.model))
+        fitted_request = _limit_output(fitted_request, connection.options.get("output_limit"))
         try:
             async with aclosing(stream(connection, fitted_request)) as parts:
                 async for part in parts:
@@ -85,9 +91,9 @@ async def stream_adapted(
                         part = replace(part, refused_tools=tuple(names))
                     yield part
             return
-        except ProviderRejected as error:
-            is_last = has_begun or tries == MAX_TRIES - 1 or type(error) is not ProviderRejected
-            adapted = None if is_last else _adapt(connection, request, error.detail)
+        except (ProviderRejected, ProviderUnavailable) as error:
+            is_last = has_begun or tries == MAX_TRIES - 1
+            adapted = None if is_last else _adapt_to_error(connection, fitted_request, error)
             if adapted is None:
                 raise
             facts, request = adapted
@@ -95,10 +101,31 @@ async def stream_adapted(
             connection = dialects.add_facts(connection, facts)
 
 
+def _adapt_to_error(
+    connection: Connection, request: Request, error: ProviderRejected | ProviderUnavailable
+) -> tuple[dialects.Facts, Request] | None:
+    """Return what a failed try tells, as `_adapt` does.
+
+    A gateway may report the refusal of the server behind it as a breakdown of its own. That is read
+    only where it names something of the history.
+    """
+    if isinstance(error, ProviderUnavailable):
+        facts = None
+        if error.refused_status:
+            facts = _find_dialect_changes(connection, request, error.detail.lower())
+        return (facts, request) if facts else None
+    if type(error) is not ProviderRejected:
+        return None
+    return _adapt(connection, request, error.detail)
+
+
 def _adapt(
     connection: Connection, request: Request, refusal: str
 ) -> tuple[dialects.Facts, Request] | None:
     """Return what a refusal tells, and what is sent instead; None if it says nothing of use."""
+    limit = output_limits.find_limit(refusal, request.max_tokens)
+    if limit is not None:
+        return {"output_limit": limit}, request
     facts = dialects.find_unknown_field(connection, request, refusal)
     refusal = refusal.lower()
     facts = facts or _limit_images(connection, request, refusal)
@@ -111,15 +138,36 @@ def _adapt(
     return _adapt_tools(connection, request, refusal)
 
 
+def _limit_output(request: Request, limit: int | None) -> Request:
+    """Return the request with no more room for its answer than the model is known to take."""
+    if not limit or request.max_tokens is None or request.max_tokens <= limit:
+        return request
+    return replace(request, max_tokens=limit)
+
+
 def _find_dialect_changes(
     connection: Connection, request: Request, refusal: str
 ) -> dialects.Facts | None:
     dialect = find_dialect(connection, request.model)
-    for pattern, changes in _DIALECT_HINTS:
+    for pattern, hint in _DIALECT_HINTS:
+        changes = dict(hint)
+        if changes == {"reasoning": "all"}:
+            changes["reasoning_field"] = _choose_reasoning_field(request, refusal)
         is_new = any(getattr(dialect, name) != value for name, value in changes.items())
         if is_new and re.search(pattern, refusal, re.DOTALL):
-            return {"dialect": dict(changes)}
+            return {"dialect": changes}
     return None
+
+
+def _choose_reasoning_field(request: Request, refusal: str) -> str:
+    """Return the name under which a server wants its reasoning back.
+
+    It is the one under which reasoning came, else the one that the refusal names: a gateway repeats
+    the refusal of the server behind it, which may name the field otherwise.
+    """
+    stored = (provider_data.select_reasoning(each.provider_data) for each in request.messages)
+    named = "reasoning_content" if "reasoning_content" in refusal else "reasoning"
+    return next((reasoning.field for reasoning in stored if reasoning.field), named)
 
 
 def _adapt_tools(

@@ -174,7 +174,7 @@ def _build_arguments(connection: Connection, request: Request, create: Any) -> d
     arguments |= {
         "model": request.model,
         "messages": build_messages(request),
-        "max_tokens": request.max_tokens or request.params.get("max_tokens") or DEFAULT_MAX_TOKENS,
+        "max_tokens": _choose_max_tokens(connection, request, arguments),
         "stream": True,
     }
     system = build_system(request)
@@ -184,6 +184,19 @@ def _build_arguments(connection: Connection, request: Request, create: Any) -> d
         dialect = find_dialect(connection, request.model)
         arguments["tools"] = build_tools(request, has_simple_schemas=dialect.has_simple_schemas)
     return arguments
+
+
+def _choose_max_tokens(
+    connection: Connection, request: Request, arguments: Mapping[str, Any]
+) -> object:
+    """Return the room of the answer; where no number is set, that of the thoughts is added."""
+    named = request.max_tokens or request.params.get("max_tokens")
+    if named:
+        return named
+    thinking = arguments.get("extra_body", {}).get("thinking", arguments.get("thinking"))
+    budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
+    room = DEFAULT_MAX_TOKENS + (parse_count(budget) or 0)
+    return min(room, connection.options.get("output_limit") or room)
 
 
 def normalize(request: Request) -> Request:

@@ -36,6 +36,7 @@ class Dialect:
     `all`, the same, and an empty text for each other answer; `none`, nothing, because the server
     refuses fields that it does not know. With `needs_signatures`, each step's first call has one,
     if need be without `keeps_signatures`: not its own but one that its server takes for any call.
+    With `has_tagged_thoughts` an answer comes back with the thoughts that stood in tags before it.
     `has_empty_texts` is False where an answer that only calls tools must leave its text out.
     `begins_thinking` is True where an answer begins inside a thought, whose opening tag the chat
     template has written.
@@ -44,6 +45,7 @@ class Dialect:
     reasoning: Literal["own", "all", "none"] = "own"
     reasoning_field: str = "reasoning_content"
     has_reasoned_texts: bool = True
+    has_tagged_thoughts: bool = False
     has_empty_texts: bool = True
     has_named_call_ids: bool = False
     needs_signatures: bool = False
@@ -58,6 +60,7 @@ class Dialect:
 # Each is looked for in the address and the model's name; what comes later goes before.
 _FAMILIES: tuple[tuple[str, dict[str, object]], ...] = (
     (r"deepseek|moonshot|kimi|bigmodel|z\.ai|glm-|minimax|mimo", {"reasoning": "all"}),
+    (r"minimax", {"has_tagged_thoughts": True}),
     (
         r"moonshot|kimi",
         {"has_empty_texts": False, "has_named_call_ids": True, "has_simple_schemas": True},

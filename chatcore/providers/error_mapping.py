@@ -94,6 +94,13 @@ _CONTENTS_PATTERN = re.compile(
     r"|inappropriate|guardrail",
     re.IGNORECASE,
 )
+# What filters say with other statuses, where the words above may be about a field.
+_FILTER_PATTERN = re.compile(
+    r"content_?filter|content[ _-]?(?:management[ _-])?polic|moderat|safety|flagged|guardrail"
+    r"|inappropriate|harmful|unsafe|prohibited|data_?inspection|content exists risk|high risk"
+    r"|sensitive (?:content|words?|information|topic)|usage polic|敏感|违规",
+    re.IGNORECASE,
+)
 # What a 403 says that another key would not change.
 _NO_KEY_PATTERN = re.compile(
     r"balance|credit|billing|usage limit|quota|region|country|territory|not available in|location"
@@ -223,6 +230,9 @@ def classify_refusal(
     )
     is_suspect = refusal_info.status not in _TELLING_STATUSES and is_large and not is_breakdown
     error.may_be_overflow = is_suspect and overflow.may_be_overflow(refusal_info.search_text)
+    error.is_about_contents = type(error) is ProviderRejected and bool(
+        _FILTER_PATTERN.search(refusal_info.search_text)
+    )
     return error
 
 

@@ -23,6 +23,8 @@ class ProviderError(Exception):
     status: ClassVar[int] = 502
     may_be_overflow = False
     """True if a large request was refused for no known reason: a smaller one may pass."""
+    is_about_contents = False
+    """True if a filter refused what the request says: it would refuse the same words again."""
     refused_status = 0
     """The provider's own status, 0 if it gave none."""
 

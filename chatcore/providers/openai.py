@@ -378,7 +378,8 @@ def _build_answer(
     write as a word; a few servers refuse the empty text, and get none.
     """
     text = message.content if message.content.strip() else ""
-    text = select_tagged_thoughts(message.provider_data, model) + text
+    if dialect.has_tagged_thoughts:
+        text = select_tagged_thoughts(message.provider_data, model) + text
     answer: dict[str, object] = {"role": "assistant"}
     if text or dialect.has_empty_texts:
         answer["content"] = text
@@ -399,12 +400,14 @@ def _build_reasoning(
     another model made them; the rest ignores it there. OpenRouter wants the details of models that
     sign them.
     """
+    field = reasoning.field or dialect.reasoning_field
     if reasoning.details:
-        return {"reasoning_details": list(reasoning.details)}
+        details = {"reasoning_details": list(reasoning.details)}
+        return details | ({field: reasoning.join_details()} if dialect.reasoning == "all" else {})
     if dialect.reasoning == "all":
-        return {reasoning.field or dialect.reasoning_field: reasoning.text}
+        return {field: reasoning.text}
     if message.tool_calls and reasoning.text:
-        return {reasoning.field or dialect.reasoning_field: reasoning.text}
+        return {field: reasoning.text}
     return {}
 
 

@@ -78,7 +78,8 @@ _OVERFLOW_REGEXES = {
 # Limits of something else than the whole request. The first column may stand beside an overflow,
 # whose words are then about the input.
 _LIMIT_OF_ANSWER = re.compile(
-    r"max_(?:completion_|output_|new_)?tokens|maxOutputTokens|budget_tokens|thinking_budget",
+    r"max_(?:completion_|output_|new_)?tokens|maxOutputTokens|budget_tokens|thinking_budget"
+    r"|maximum tokens you requested",
     re.IGNORECASE,
 )
 _INPUT_WORDS = re.compile(
@@ -94,6 +95,8 @@ _OTHER_LIMITS = re.compile(
     r"|tool_calls?\b|tool_call_id|tool_use\.|tools?\[?\.?\d+|function(?:'s)? name|\.name\b"
     r"|name\b[^.;]{0,40}(?:too long|exceeds? max(?:imum)? length|length)"
     r"|\bstop\b[^.;]{0,60}(?:length|long|exceed|many)|stop_?sequences?"
+    # Of Anthropic's, which names the page about windows, too.
+    r"|max_tokens\W{0,3}must be greater than\W{0,3}(?:thinking\.)?budget"
     r"|metadata|user_id|safety_identifier|prompt_cache_key|\btitle\b|security token",
     re.IGNORECASE,
 )

@@ -79,6 +79,11 @@ class Reasoning:
     field: str = ""
     details: tuple[dict[str, object], ...] = ()
 
+    def join_details(self) -> str:
+        """Return the readable text of the details."""
+        texts = (detail.get("text") or detail.get("summary") for detail in self.details)
+        return "".join(text for text in texts if isinstance(text, str))
+
 
 def select_reasoning(provider_data: Mapping[str, object], model: str | None = None) -> Reasoning:
     """Return what this model thought, as far as it is kept; None for whichever wrote the answer."""

@@ -34,7 +34,8 @@ def call_provider(
     """Ask the provider for its list of models, and one of its models for a word.
 
     Returns the `model` and its `seconds`, or the `problem`; and what else its list has, as
-    `offered`. Windows that refusals have shown are forgotten: longer requests are tried again.
+    `offered`. Windows, limits and fields that refusals have shown are forgotten: they are
+    tried again.
     """
     record_connection(user, provider, "Tested the connection")
     listed = model_lists.read_list(provider)
@@ -50,6 +51,7 @@ def call_provider(
         result["learned_count"] = provider_lists.fill_unknown_values(
             provider, listed.rows, date=today
         )
+        provider.doubt_learned()
         for learned_model in provider.models.all():
             model_confirmed.send(None, model=learned_model)
     return result

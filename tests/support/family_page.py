@@ -25,11 +25,17 @@ images. A provider's option `dialect` sets single fields of it, for example
 
 A field that a server does not know is learned the same way: it is in the list `without`, and
 `max_tokens_field` is the name of the limit of an answer (`max_tokens` or `max_completion_tokens`).
+The most tokens that a model writes is taken from the refusal of a larger number (`output_limit`).
+How much room a summary needs with the thoughts of its model (`thought_room`), and that it takes no
+temperature of ours (`summary_temperature`), is learned from the calls that write summaries. Fields
+and numbers are tried again once a day, and after the button Test; an option that an operator sets
+goes before them, and another number of output tokens at the model voids `output_limit`.
 A thought whose opening tag the chat template writes (DeepSeek R1 behind a server that does not know
 its marks) is part of the first answer; the next ones are read as thought and answer
 (`{"dialect": {"begins_thinking": true}}`). What was learned stands in the provider's row, in the
 field Learned, by model; there and among the options it can be changed, and a new address makes it
-void. Only what helped is kept.
+void. Only what helped is kept. Thoughts that stood in tags come back with an answer only where the
+model wants them (MiniMax; `{"dialect": {"has_tagged_thoughts": true}}`).
 
 Images above 3.7 MB are made smaller before they are sent, and so are those above 2,000 pixels a
 side where a request has more than twenty. A tool whose description a server refuses by name is left

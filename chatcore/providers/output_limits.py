@@ -1,0 +1,40 @@
+"""Read from a refusal how many tokens a model may write in one answer."""
+
+import re
+
+_ABOUT_OUTPUT = re.compile(
+    r"max_?(?:(?:completion|output|new)_?)?tokens|maximum tokens|(?:output|completion) tokens",
+    re.IGNORECASE,
+)
+# Thoughts that need more room than the answer has, and a request that fills the window: there a
+# smaller answer is no help, or not the only one.
+_ABOUT_OTHER = re.compile(
+    r"budget_tokens|thinking_budget|context (?:length|limit|window|size)|at least|must be positive",
+    re.IGNORECASE,
+)
+_TOO_LARGE = re.compile(
+    r"too (?:large|high|big|many)|at most|exceed|range|less than|lower than|below|up to|maximum"
+    r"|cannot be (?:greater|larger|more)|must not be (?:greater|larger|more)|>|<=|limit",
+    re.IGNORECASE,
+)
+_STATUS = re.compile(r"\AThe provider refused the request with \d+: ")
+_NUMBER = re.compile(r"(?<![\w.-])\d[\d,_]*(?![\w-]|\.\d)(?P<exclusive>\W{0,3}exclusive)?")
+
+
+def find_limit(refusal: str, max_tokens: int | None) -> int | None:
+    """Return the most tokens of an answer that a refusal of `max_tokens` leaves.
+
+    That is the largest number that it names below what was asked for, or the half where it names
+    none; None where the refusal is about something else.
+    """
+    text = _STATUS.sub("", refusal)
+    if not max_tokens or _ABOUT_OTHER.search(text):
+        return None
+    if not (_ABOUT_OUTPUT.search(text) and _TOO_LARGE.search(text)):
+        return None
+    limits = []
+    for match in _NUMBER.finditer(text):
+        number = int(re.sub("[,_]", "", match[0].split()[0].rstrip(",_"))[:18])
+        limits.append(number - bool(match["exclusive"]))
+    smaller_limits = [limit for limit in limits if 1 < limit < max_tokens]
+    return max(smaller_limits, default=max_tokens // 2) or None

@@ -1,0 +1,205 @@
+"""How much a model may write is learned from its refusal, and doubted once a day."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from chatcore.models import Session
+from chatcore.setup.connection_test import call_provider
+from models_registry.models import AiModel, Provider
+from tests.support.compaction_sessions import say, use_anthropic
+from tests.support.provider_calls import (
+    build_connection,
+    catch_error,
+    make_request,
+)
+from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Body = dict[str, Any]
+REFUSALS = [
+    "max_tokens is too large: {asked}. This model supports at most {limit} completion tokens,"
+    " whereas you provided {asked}.",
+    "max_tokens: {asked} > {limit}, which is the maximum allowed number of output tokens for"
+    " claude-3-5-sonnet-20241022",
+    "Invalid max_tokens value, the valid range of max_tokens is [1, {limit}]",
+    "`max_tokens` must be less than or equal to `{limit}`, the maximum value for `max_tokens` is"
+    " less than the `context_window` for this model",
+    "Unable to submit request because it has a maxOutputTokens value of {asked} but the supported"
+    " range is from 1 (inclusive) to {limit_plus_one} (exclusive). Update the value and try again.",
+    "The maximum tokens you requested exceeds the model limit of {limit}. Try again with a maximum"
+    " tokens value that is lower than {limit}.",
+]
+
+
+def limit_output(words: str, limit: int = 1024) -> Any:
+    """Return a server that refuses more than so many tokens of an answer."""
+
+    def answer(body: Body) -> Reply:
+        asked = body.get("max_tokens", 0)
+        if asked <= limit:
+            return Reply(text="Sure.")
+        text = words.format(asked=asked, limit=limit, limit_plus_one=limit + 1)
+        return Reply(status=400, text=text)
+
+    return answer
+
+
+def list_asked(scripted: ScriptedModel) -> list[int]:
+    return [received.json["max_tokens"] for received in scripted.requests]
+
+
+@pytest.mark.parametrize("words", REFUSALS)
+def test_a_number_is_learned_once(words: str, session: Session, scripted: ScriptedModel) -> None:
+    scripted.default = limit_output(words)
+    session.params = {"max_tokens": 3_000}
+    session.save()
+    assert [say(session).status for _ in range(2)] == ["completed"] * 2
+    assert list_asked(scripted) == [3_000, 1_024, 1_024]
+
+
+def test_without_a_number_the_half_is_tried(session: Session, scripted: ScriptedModel) -> None:
+    scripted.default = limit_output("max_tokens is too large for this model.")
+    session.params = {"max_tokens": 3_000}
+    session.save()
+    assert say(session).status == "completed"
+    assert list_asked(scripted) == [3_000, 1_500, 750]
+
+
+def learn_limit(session: Session, scripted: ScriptedModel) -> Provider:
+    scripted.default = limit_output(REFUSALS[0])
+    session.refresh_from_db()
+    session.params = {"max_tokens": 3_000}
+    session.save()
+    say(session)
+    provider = Provider.objects.get()
+    assert provider.list_learned() == {"test-model": {"output_limit": 1_024}}
+    return provider
+
+
+def age_facts(provider: Provider, **age: float) -> None:
+    facts = provider.learned["models"]["test-model"]
+    facts["learned_at"] = (timezone.now() - timedelta(**age)).isoformat()
+    provider.save()
+
+
+def test_it_is_tried_again_after_a_day(session: Session, scripted: ScriptedModel) -> None:
+    provider = learn_limit(session, scripted)
+    age_facts(provider, hours=23)
+    say(session)
+    age_facts(provider, hours=25)
+    say(session)
+    assert list_asked(scripted)[2:] == [1_024, 3_000, 1_024]
+    age_facts(Provider.objects.get(), hours=25)
+    scripted.default = Reply(text="Sure.")
+    say(session)
+    assert list_asked(scripted)[5:] == [3_000]
+
+
+def test_the_button_test_doubts_it(session: Session, scripted: ScriptedModel) -> None:
+    provider = learn_limit(session, scripted)
+    assert "problem" not in call_provider(provider)
+    assert Provider.objects.get().list_learned().get("test-model", {}) == {}
+
+
+def test_an_operators_number_and_option_go_before_it(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    learn_limit(session, scripted)
+    model = AiModel.objects.get()
+    model.max_output_tokens = 3_000
+    model.save()
+    assert Provider.objects.get().list_learned().get("test-model", {}) == {}
+    learn_limit(session, scripted)
+    Provider.objects.update(options={"output_limit": 500})
+    say(session)
+    assert list_asked(scripted)[-1] == 500
+
+
+BUDGET_REFUSAL = (
+    "`max_tokens` must be greater than `thinking.budget_tokens`. Please consult our documentation"
+    " at https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
+    "#max-tokens-and-context-window-size-with-extended-thinking"
+)
+
+
+def refuse_small_room(body: Body) -> Reply:
+    budget = body.get("thinking", {}).get("budget_tokens", 0)
+    if body["max_tokens"] <= budget:
+        return Reply(status=400, text=BUDGET_REFUSAL)
+    return Reply(text="Sure.")
+
+
+def test_the_usual_room_grows_with_the_budget_of_thoughts(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    use_anthropic(session, scripted)
+    scripted.default = refuse_small_room
+    session.params = {"thinking": {"type": "enabled", "budget_tokens": 10_000}}
+    session.save()
+    assert say(session).status == "completed"
+    assert list_asked(scripted) == [14_096]
+
+
+async def test_a_budget_above_the_answer_is_no_refusal_for_length(scripted: ScriptedModel) -> None:
+    scripted.default = refuse_small_room
+    request = make_request(
+        max_tokens=1_000, params={"thinking": {"type": "enabled", "budget_tokens": 10_000}}
+    )
+    error = await catch_error(build_connection(scripted, "anthropic"), request)
+    assert (error.type, error.may_be_overflow) == ("provider_rejected", False)
+    assert len(scripted.requests) == 1
+
+
+async def test_a_full_window_is_no_limit_of_the_answer(scripted: ScriptedModel) -> None:
+    scripted.default = Reply(
+        status=400,
+        text="input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000,"
+        " decrease input length or `max_tokens` and try again",
+    )
+    error = await catch_error(
+        build_connection(scripted, "anthropic"), make_request(max_tokens=20_000)
+    )
+    assert error.type == "context_overflow"
+    assert len(scripted.requests) == 1
+
+
+def test_reasoning_under_the_name_of_a_gateway_is_sent_back(
+    session: Session, scripted: ScriptedModel, api: APIClient
+) -> None:
+    """DeepSeek V4 behind OpenRouter, whose refusal may come as a breakdown."""
+
+    def answer(body: Body) -> Reply:
+        answers = [each for each in body["messages"] if each["role"] == "assistant"]
+        if all(isinstance(each.get("reasoning"), str) for each in answers):
+            return Reply(text="Sure.")
+        raw = '{"error":{"message":"The `reasoning` in the thinking mode must be passed back."}}'
+        words = {"message": "Provider returned error", "code": 502, "metadata": {"raw": raw}}
+        return Reply(status=502, body=json.dumps({"error": words}).encode())
+
+    scripted.default = answer
+    path = f"/api/v1/sessions/{session.pk}/messages"
+    for _ in range(3):
+        assert api.post(path, {"content": "Hello?"}).json()["status"] == "completed"
+    facts = Provider.objects.get().list_learned()["test-model"]
+    assert facts == {"dialect": {"reasoning": "all", "reasoning_field": "reasoning"}}
+
+
+@pytest.mark.parametrize(("option", "text"), [({}, "Yes."), ({"has_tagged_thoughts": True}, "")])
+def test_thoughts_in_tags_come_back_where_the_model_wants_them(
+    option: Body, text: str, session: Session, scripted: ScriptedModel
+) -> None:
+    written = "<think>Hm, hm.</think>Yes."
+    Provider.objects.update(options={"dialect": option})
+    scripted.script(Reply(text=written))
+    say(session)
+    say(session)
+    sent = scripted.requests[-1].json["messages"]
+    [answer] = [each["content"] for each in sent if each["role"] == "assistant"]
+    assert answer == (text or written)
