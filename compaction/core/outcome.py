@@ -77,6 +77,8 @@ class Outcome:
     """Why no summary was written, if other stages made room without one, or with an extract."""
     is_extract: bool = False
     """Whether the summary consists of the messages' own sentences."""
+    refused_seqs: tuple[int, ...] = ()
+    """The messages that are not in the summary, because the model's provider refuses them."""
     summarized_up_to: int | None = None
     untold_seqs: tuple[int, ...] = ()
     """As in Transcript."""

@@ -194,6 +194,7 @@ def _build_outcome(
         summary=transcript.summary,
         summary_error=results.summary_error or draft.extract_reason,
         is_extract=bool(draft.extract_reason),
+        refused_seqs=draft.refused_seqs,
         summarized_up_to=transcript.summarized_up_to,
         untold_seqs=tuple(sorted(transcript.untold_seqs)),
         boundary_seq=transcript.boundary_seq,

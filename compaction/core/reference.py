@@ -43,6 +43,11 @@ Here a preset does something else, on purpose:
   and "too many tokens" alone are throttling as well, and waiting helps there.
 - **all**: a summary call that is refused with 401 or 403 is not tried again, because the second
   one fails too.
+- **all**: beside the retries, a failed summary call is answered by its kind. Where the provider
+  names a wait of less than a minute, that is waited; for a longer one the run is queued until then.
+  A model whose thoughts take all of its output gets more, up to half of the window. Of messages
+  that a filter refuses, the one that it is about is found by halves and left out, and the summary
+  and the run say so. What helped is remembered for the model (docs/providers.md).
 - **all**: summaries come from the conversation's own model unless another is named; NeuroLink
   names Gemini, which not everybody has a key for.
 - **all**: by hand, messages of fewer than 500 tokens together are not summarized; that would be

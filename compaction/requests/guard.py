@@ -21,6 +21,7 @@ from compaction.requests.measured_request import (
     remeasure_request,
 )
 from compaction.runs import engine, lifecycle
+from compaction.runs.leases import is_resting
 from compaction.sessions import built_requests, calibration, request_size, session_context
 from compaction.sessions.built_requests import (
     add_runtime_hint,
@@ -138,13 +139,13 @@ def wait_for_open_run(measured_request: MeasuredRequest) -> bool:
     if flow.while_compacting != "wait" or not measured_request.opens_turn:
         return False
     run = find_open_run(context.facts.session_id)
-    if run is None:
+    if run is None or is_resting(run.pk):
         return False
     log_request_decision(measured_request, "wait")
     deadline = time.monotonic() + flow.lease_seconds
 
     def should_wait(run: CompactionRun) -> bool:
-        is_open = run.status in OPEN_STATUSES
+        is_open = run.status in OPEN_STATUSES and not is_resting(run.pk)
         return is_open and time.monotonic() < deadline and _is_answering(context)
 
     try:

@@ -35,6 +35,7 @@ from compaction.models import OPEN_STATUSES, CompactionRun
 from compaction.runs import execution, history, leases, lifecycle, tasks
 from compaction.runs.queue import RunConflict, RunOptions, find_or_create_run, load_run_context
 from compaction.sessions.session_context import NoSuchSession
+from compaction.summaries.call_log import ProviderBusy
 from compaction.summaries.summarizer import simulate_summary
 
 logger = logging.getLogger(__name__)
@@ -111,6 +112,8 @@ def _execute_claimed_run(run: CompactionRun) -> CompactionRun | None:
             execution.process_run(run)
     except execution.ContextKeepsChanging:
         _try_later(run)
+    except ProviderBusy as busy:
+        _come_back(run, busy)
     except DatabaseProblem as error:
         if not isinstance(error, OperationalError) and not is_outage(error):
             raise
@@ -136,6 +139,14 @@ def _try_later(run: CompactionRun) -> None:
     logger.info("compaction run %s is tried later, because its context keeps changing", run.pk)
     CompactionRun.objects.filter(pk=run.pk).update(enqueued_at=Now())
     leases.give_back(run.pk, attempts=run.attempts, rest=RESEND_DELAY)
+
+
+def _come_back(run: CompactionRun, busy: ProviderBusy) -> None:
+    """Queue a run until its provider takes calls again. Nobody executes it before."""
+    logger.info("compaction run %s waits %g seconds: %s", run.pk, busy.seconds, busy)
+    CompactionRun.objects.filter(pk=run.pk).update(enqueued_at=Now())
+    rest = timedelta(seconds=busy.seconds)
+    leases.give_back(run.pk, attempts=run.attempts, rest=rest, reason=str(busy))
 
 
 def _give_back_when_possible(run: CompactionRun) -> None:
@@ -169,7 +180,7 @@ def wait_for_run(
         latest_run = CompactionRun.objects.filter(pk=run.pk).first()
         if latest_run is None:
             raise NoSuchSession(str(run.session_id))
-        if latest_run.status not in OPEN_STATUSES:
+        if latest_run.status not in OPEN_STATUSES or leases.is_resting(latest_run.pk):
             return latest_run
         if time.monotonic() >= deadline or not should_wait():
             return latest_run

@@ -26,6 +26,7 @@ from compaction.sessions.facts import load_session_facts
 from compaction.sessions.memory_app import get_memory
 from compaction.sessions.session_context import SessionContext
 from compaction.summaries import state as summary_state
+from compaction.summaries.call_log import ProviderBusy
 from compaction.summaries.summarizer import Summarizer
 
 logger = logging.getLogger(__name__)
@@ -62,8 +63,8 @@ def process_run(run: CompactionRun) -> None:
     """Bring a claimed run to its end, whatever happens.
 
     An error of any other kind ends the run as failed, so that the conversation goes on. Raises
-    RunLeaseLost, ContextKeepsChanging, and the database's error when not even the end can be
-    written.
+    RunLeaseLost, ContextKeepsChanging, ProviderBusy, and the database's error when not even the
+    end can be written.
     """
     if leases.has_exhausted_attempts(run):
         _fail_exhausted_run(run)
@@ -71,7 +72,7 @@ def process_run(run: CompactionRun) -> None:
     try:
         with trace_run(run):
             _compact_context(run)
-    except (leases.RunLeaseLost, ContextKeepsChanging):
+    except (leases.RunLeaseLost, ContextKeepsChanging, ProviderBusy):
         raise
     except Exception as error:
         if is_outage(error):
@@ -172,7 +173,7 @@ def _store_failure(run: CompactionRun, failure: JobFailed) -> None:
 
 
 def _execute_job(run: CompactionRun, policy: Policy) -> None:
-    """Bring the run to its end. Raises JobFailed and ContextKeepsChanging."""
+    """Bring the run to its end. Raises JobFailed, ContextKeepsChanging and ProviderBusy."""
     for _ in range(MAX_LOADS):
         if _try_to_compact(run, policy):
             return

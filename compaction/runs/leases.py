@@ -196,18 +196,35 @@ def find_abandoned_runs() -> list[UUID]:
 
 
 def give_back(
-    run_id: UUID | str, *, attempts: int | None = None, rest: timedelta | None = None
+    run_id: UUID | str,
+    *,
+    attempts: int | None = None,
+    rest: timedelta | None = None,
+    reason: str = "",
 ) -> bool:
     """Queue a running run again, which nobody works on any more and whose worker has not died.
 
-    With `attempts`, only if that claim still holds. With `rest` no worker takes it for so long.
-    Returns whether it was running.
+    With `attempts`, only if that claim still holds. With `rest` no worker takes it for so long, and
+    with a `reason` besides nobody does (`is_resting`). Returns whether it was running.
     """
     running_run = CompactionRun.objects.filter(pk=run_id, status=CompactionRun.Status.RUNNING)
     if attempts is not None:
         running_run = running_run.filter(attempts=attempts)
     lease_until = None if rest is None else Now() + rest
-    return bool(running_run.update(status=CompactionRun.Status.QUEUED, lease_until=lease_until))
+    fields = {"status": CompactionRun.Status.QUEUED, "lease_until": lease_until, "reason": reason}
+    return bool(running_run.update(**fields))
+
+
+def is_resting(run_id: UUID | str) -> bool:
+    """Return whether a run waits for a time that its provider has named, by the database's clock.
+
+    Another queued run has no reason yet.
+    """
+    return CompactionRun.objects.filter(_is_resting(), pk=run_id).exists()
+
+
+def _is_resting() -> Q:
+    return Q(status=CompactionRun.Status.QUEUED, lease_until__gt=Now()) & ~Q(reason="")
 
 
 def take_from_dead(run_id: UUID | str) -> bool:
@@ -278,7 +295,7 @@ def _select_claimable_run(run: CompactionRun) -> QuerySet[CompactionRun]:
     is_queued = Q(status=CompactionRun.Status.QUEUED)
     return CompactionRun.objects.filter(
         is_queued | Q(is_over, status=CompactionRun.Status.RUNNING), pk=run.pk
-    )
+    ).exclude(_is_resting())
 
 
 def _choose_lease(run: CompactionRun) -> int:

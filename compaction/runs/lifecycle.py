@@ -59,6 +59,7 @@ from compaction.sessions.session_context import SessionContext
 from compaction.sessions.source_messages import load_period
 from compaction.sessions.transcripts import install_outcome
 from compaction.summaries import state as summary_state
+from compaction.summaries.refused_calls import describe_left_out
 from textkit.calendar import describe_days
 
 logger = logging.getLogger(__name__)
@@ -215,7 +216,8 @@ def _explain_applied(outcome: Outcome) -> str:
     """Return what was wrong although the outcome is applied; empty if nothing was."""
     if outcome.is_extract:
         return f"An extract of the messages stands in place of a summary. {outcome.summary_error}"
-    return outcome.summary_error or outcome.reason
+    reasons = (outcome.summary_error or outcome.reason, describe_left_out(outcome.refused_seqs))
+    return " ".join(reason for reason in reasons if reason)
 
 
 def build_placement(

@@ -260,7 +260,10 @@ def _take_over_queued_run(open_run: CompactionRun, new_run: CompactionRun) -> Co
     queued_run = CompactionRun.objects.filter(pk=open_run.pk, status=CompactionRun.Status.QUEUED)
     names = ("trigger", "model", "basis", *KIND_FIELDS, *OPTION_FIELDS)
     fields = {name: getattr(new_run, name) for name in names}
-    if not queued_run.update(**fields):
+    # The reason is that of a rest, which a provider has asked for. Another model need not rest.
+    is_same_model = open_run.model == new_run.model
+    rest = {} if is_same_model else {"reason": "", "lease_until": None}
+    if not queued_run.update(**fields, **rest):
         return None
     # It may be of another kind now, which waits for other places.
     transaction.on_commit(lambda: tasks.send_run(open_run.pk), robust=True)

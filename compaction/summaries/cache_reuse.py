@@ -9,7 +9,12 @@ from compaction.models import CompactionRun
 from compaction.sessions import request_size
 from compaction.sessions.session_context import SessionContext
 from compaction.summaries import source
-from compaction.summaries.model_calls import SummaryModel, load_cached_tokens
+from compaction.summaries.model_calls import (
+    SummaryModel,
+    load_cached_tokens,
+    load_params,
+    wants_schema,
+)
 from compaction.summaries.prompt import SYSTEM_PROMPT
 
 QUOTE_CHARS = 80
@@ -34,8 +39,10 @@ class CacheReuse:
         self.summary_model = summary_model
         self.form = context.policy.summary.prompt
         has_files = bool(request_size.estimate_attachments(context))
-        if has_files or summary_model.model != context.facts.model.name:
-            # Files are cut to the room of each request, so that no two begin alike.
+        has_schema = wants_schema(load_params(run.session_id))
+        if has_files or has_schema or summary_model.model != context.facts.model.name:
+            # Files are cut to the room of each request, so that no two begin alike. With a schema
+            # the summary would come in its form, and without it the cache is another.
             self.form = "transcript"
 
     def give_up(self) -> None:

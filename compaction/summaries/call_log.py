@@ -35,12 +35,34 @@ class NoAnswer(SummaryFailed):
     """The model did not answer at all."""
 
 
+class Throttled(NoAnswer):
+    """The provider takes no more requests, for `retry_after` seconds where it says so."""
+
+    def __init__(self, reason: str, *, retry_after: float | None) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+class Filtered(NoAnswer):
+    """A filter of the provider refuses what the messages say."""
+
+
+class ProviderBusy(Exception):
+    """The provider takes no call for `seconds`: the run is to be executed then."""
+
+    def __init__(self, reason: str, *, seconds: float) -> None:
+        super().__init__(reason)
+        self.seconds = seconds
+
+
 class UntrueSummary(SummaryFailed):
     """A summary says what no message supports, and could not be repaired."""
 
 
 REASONS: dict[type[SummaryFailed], str] = {
     NoAnswer: ModelCall.Refusal.NO_ANSWER,
+    Throttled: ModelCall.Refusal.NO_ANSWER,
+    Filtered: ModelCall.Refusal.NO_ANSWER,
     SummaryMissing: ModelCall.Refusal.STATE_ONLY,
     UntrueSummary: ModelCall.Refusal.UNTRUE,
 }

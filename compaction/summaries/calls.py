@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
@@ -22,8 +23,9 @@ from compaction.summaries.call_log import (
     FROM_MESSAGES,
     CallLog,
     CallPlace,
-    NoAnswer,
+    Filtered,
     SummaryMissing,
+    Throttled,
     UntrueSummary,
     read_times,
 )
@@ -36,14 +38,21 @@ from compaction.summaries.model_calls import (
 )
 from compaction.summaries.pace import Pace, learn_speed
 from compaction.summaries.prompt import SummaryOptions
+from compaction.summaries.refused_calls import (
+    MAX_LEFT_OUT,
+    SPACE_SHARE,
+    UNNAMED_WAIT,
+    RefusedCalls,
+    find_refused,
+)
 
 SAMPLE_COUNT = 16
 SAMPLE_CHARS = 512
 
 TEMPERATURE = 0.1
 WINDOW_SHARE = 4  # the answer may take a quarter of the window
-SPACE_GROWTH = 4  # how many times more room a model gets that only reasoned
-SPACE_SHARE = 2  # but at most half of the window
+SEPARATOR = "\n\n"  # between two messages
+PROBE_TOKENS = 16  # of an answer that only shows whether a filter lets messages through
 WINDOW_MARGIN = 0.10  # of the window, for errors of the estimate
 # A cautious share, so that a summary of the requested length ends before its token limit.
 WORDS_PER_TOKEN = 0.55
@@ -69,6 +78,11 @@ class Progress(Protocol):
 
 
 def take_chunk(pending_lines: deque[str], space: int) -> str:
+    """Take the next messages off the pending lines, as one text; see `take_pieces`."""
+    return SEPARATOR.join(take_pieces(pending_lines, space))
+
+
+def take_pieces(pending_lines: deque[str], space: int) -> list[str]:
     """Take the next messages that fit into `space` characters together off the pending lines.
 
     A message that is too long is divided where the chunk would otherwise be less than half full.
@@ -85,11 +99,10 @@ def take_chunk(pending_lines: deque[str], space: int) -> str:
             piece = piece[:free_chars]
         pieces.append(piece)
         free_chars -= len(piece) + 2
-    chunk = "\n\n".join(pieces)
     if pending_lines and not source.DAY_HEADER.match(pending_lines[0]):
         # The next chunk begins within the day with which this one ends.
-        pending_lines[0] = source.find_last_day(chunk) + pending_lines[0]
-    return chunk
+        pending_lines[0] = source.find_last_day(SEPARATOR.join(pieces)) + pending_lines[0]
+    return pieces
 
 
 def estimate_density(lines: Sequence[str]) -> float:
@@ -132,8 +145,12 @@ class _Chunk:
     """
 
     previous_summary: str | None
-    lines: str
+    pieces: Sequence[str]
     earlier_chars: int
+
+    @cached_property
+    def lines(self) -> str:
+        return SEPARATOR.join(self.pieces)
 
     @property
     def characters(self) -> int:
@@ -163,10 +180,8 @@ class SummaryClient:
         self.knobs = context.policy.summary
         self.verifier = get_memory().build_verifier(run, context.policy)
         self.token_ratio = token_ratio
-        self.temperature: float | None = TEMPERATURE
         self.density = 1 / CHARS_PER_TOKEN_ESTIMATE  # tokens a character
         self.brevity = 1  # the summary is asked to be so many times shorter
-        self.answer_factor = 1  # an answer may be so many times longer, for its reasoning
         self.final_failure: SummaryFailed | None = None  # after it, no call is made
         summary_model = choose_summary_model(
             run.session_id,
@@ -175,6 +190,11 @@ class SummaryClient:
         )
         session_window = context.budget.request_limit if context.budget else 0
         self.model = summary_model.model
+        self.temperature = TEMPERATURE if summary_model.takes_temperature else None
+        self.refused = RefusedCalls(self.model, thought_room=summary_model.thought_room, wait=wait)
+        self.seqs_by_line: dict[str, int] = {}
+        self.spent_tokens = 0  # the room of the newest call, where thoughts took all of it
+        self.follows_talk = False  # the newest call
         self.max_output_tokens = summary_model.max_output_tokens
         self.echoes_headings = summary_model.echoes_headings
         self.cache_reuse = CacheReuse(run, context, summary_model)
@@ -221,7 +241,10 @@ class SummaryClient:
     def limit_call_tokens(self, job: SummaryJob) -> int:
         """Return how many tokens the next answer may have, its reasoning included."""
         output_limit = self.max_output_tokens or self.window
-        space = min(job.max_tokens * self.answer_factor, self.window // SPACE_SHARE, output_limit)
+        space = min(self.refused.thought_room, self.window // SPACE_SHARE, output_limit)
+        time_limit = self.pace.limit_answer_tokens()
+        if time_limit is not None:
+            space = min(space, int(time_limit))
         return max(job.max_tokens, space)
 
     def measure_space(self, job: SummaryJob, previous_summary: str | None) -> int:
@@ -254,17 +277,16 @@ class SummaryClient:
         delta is used. Raises SummaryFailed after the last retry, or where another call would fail
         too, and what `wait` raises.
         """
-        failure = SummaryFailed("No call was made.")
         self.progress.begin_part()
         self.log.begin_part(job.place)
         delta_block: str | None = None
-        for attempt in range(1 + self.knobs.retries):
+        attempt = 0
+        while True:
             if self.final_failure:
                 raise self.final_failure
-            if attempt:
-                self._wait_before_retry(attempt)
             space = self._require_space(job, previous_summary)
-            chunk = _Chunk(previous_summary, take_chunk(pending_lines, space), earlier_chars)
+            chunk = _Chunk(previous_summary, take_pieces(pending_lines, space), earlier_chars)
+            failure: SummaryFailed
             try:
                 result = self._summarize_chunk(job, chunk, is_last=not pending_lines)
                 return replace(result, delta_block=result.delta_block or delta_block)
@@ -273,15 +295,83 @@ class SummaryClient:
                 self.log.refuse_answer(error)
                 delta_block = error.delta_block
                 job = replace(job, options=replace(job.options, state=None))
-                pending_lines.appendleft(chunk.lines)
+                pending_lines.extendleft(reversed(chunk.pieces))
             except SummaryFailed as error:
                 failure = error
                 self.log.refuse_answer(error)
                 self.cache_reuse.give_up()
-                pending_lines.appendleft(chunk.lines)
+                pending_lines.extendleft(reversed(chunk.pieces))
                 if isinstance(error, UntrueSummary):
                     job = replace(job, options=replace(job.options, correction=error.reason))
-        raise failure
+                if self._changes_next_call(job, failure, chunk, pending_lines):
+                    if not pending_lines:
+                        return SummaryResult(previous_summary or "", delta_block)
+                    continue
+            attempt += 1
+            if attempt > self.knobs.retries:
+                raise failure
+            self._wait_before_retry(attempt, failure)
+
+    def _changes_next_call(
+        self, job: SummaryJob, failure: SummaryFailed, chunk: _Chunk, pending_lines: deque[str]
+    ) -> bool:
+        """Return whether the next call is another one, so that it counts as no retry.
+
+        It comes when the provider has asked for it, has more room, or leaves out a message that a
+        filter refuses. Raises ProviderBusy.
+        """
+        if isinstance(failure, Throttled):
+            return self.refused.wait_as_named(failure)
+        if isinstance(failure, Filtered) and self.follows_talk:
+            return True  # the talk has other messages, too; the next call has these alone
+        if isinstance(failure, Filtered):
+            return self._leave_out_refused(job, chunk, pending_lines)
+        spent_tokens, self.spent_tokens = self.spent_tokens, 0
+        if not spent_tokens:
+            return False
+        self.refused.make_room(spent_tokens, self.window)
+        return self.limit_call_tokens(job) > spent_tokens
+
+    def _leave_out_refused(self, job: SummaryJob, chunk: _Chunk, pending_lines: deque[str]) -> bool:
+        """Take the message that a filter refuses off the pending lines; False if it is none.
+
+        Halves of the messages are sent until one message is left, each for an answer of a few
+        tokens: so the whole chunk is summarized once, without that message.
+        """
+        if len(self.refused.left_out_seqs) >= MAX_LEFT_OUT:
+            return False
+        index = find_refused(
+            chunk.pieces,
+            lambda pieces: self._is_refused(job, pieces),
+            is_certain=chunk.previous_summary is None,
+        )
+        seq = None if index is None else self._find_seq(chunk.pieces[index])
+        if index is None or seq is None:
+            return False
+        day_header = source.find_last_day(pending_lines[index])
+        del pending_lines[index]
+        if index < len(pending_lines) and not source.DAY_HEADER.match(pending_lines[index]):
+            pending_lines[index] = day_header + pending_lines[index]
+        self.refused.left_out_seqs.append(seq)
+        return True
+
+    def _is_refused(self, job: SummaryJob, pieces: Sequence[str]) -> bool:
+        call_prompt = self._build_prompt(job, _Chunk(None, pieces, 0))
+        while True:
+            try:
+                self._call_model(replace(call_prompt, max_tokens=PROBE_TOKENS), is_probe=True)
+            except Filtered:
+                return True
+            except Throttled as failure:
+                if not self.refused.wait_as_named(failure):
+                    raise
+            else:
+                return False
+
+    def _find_seq(self, piece: str) -> int | None:
+        """Return the number of the message that a piece is, or is a part of."""
+        text = source.DAY_HEADER.sub("", piece)
+        return next((seq for line, seq in self.seqs_by_line.items() if text in line), None)
 
     def _require_space(self, job: SummaryJob, previous_summary: str | None) -> int:
         space = self.measure_space(job, previous_summary)
@@ -295,8 +385,10 @@ class SummaryClient:
             return self.pace.describe_slowness()
         return "The model's window is too small to summarize in."
 
-    def _wait_before_retry(self, attempt: int) -> None:
+    def _wait_before_retry(self, attempt: int, failure: SummaryFailed) -> None:
         seconds = self.knobs.choose_wait(attempt)
+        if isinstance(failure, Throttled):
+            seconds = seconds or UNNAMED_WAIT
         if seconds:
             self.wait(seconds)
 
@@ -307,6 +399,7 @@ class SummaryClient:
         is_whole = is_last and not chunk.earlier_chars
         if is_clean and is_whole and not job.options.rewrites_text:
             call_prompt = self._follow_talk(call_prompt, chunk)
+        self.follows_talk = call_prompt.reuses_cache
         answer = self._call_model(call_prompt)
         delta_block: str | None = None
         if job.options.state is not None:
@@ -339,8 +432,11 @@ class SummaryClient:
         earlier_words = len((chunk.previous_summary or "").split())
         return self._limit_words(job, chunk) < earlier_words
 
-    def _call_model(self, call_prompt: Prompt) -> CallResult:
-        """Make one call and record it. Record a failed one too, because it may cost money."""
+    def _call_model(self, call_prompt: Prompt, *, is_probe: bool = False) -> CallResult:
+        """Make one call and record it. Record a failed one too, because it may cost money.
+
+        Raises NoAnswer.
+        """
         self.progress.begin_call()
         call_prompt = self.log.begin_call(replace(call_prompt, report=self.progress.report))
         try:
@@ -350,14 +446,26 @@ class SummaryClient:
             if not isinstance(error, CallFailed):
                 raise
             self._adapt_to_failure(error, call_prompt)
-            failure = NoAnswer(str(error), is_final=error.is_final)
+            failure = self.refused.build_failure(error)
             if error.is_final:
                 self.final_failure = failure
             raise failure from None
         self.log.end_call(call_prompt, answer)
+        if answer.finish == "refusal" and not answer.text.strip():
+            raise Filtered("The model declined to write the summary.")
+        if is_probe:
+            return answer
         learn_speed(self.model, read_times(answer))
-        if answer.finish == "length":
-            self._adapt_to_cut(answer)
+        has_text = bool(validation.strip_thoughts(answer.text))
+        if has_text:
+            self.refused.note_answer(answer)
+        if answer.finish != "length":
+            return answer
+        if has_text:
+            self.brevity *= 2
+        else:
+            # It would spend all of its output on reasoning for a shorter summary too.
+            self.spent_tokens = call_prompt.max_tokens
         return answer
 
     def _validate_answer(
@@ -421,24 +529,15 @@ class SummaryClient:
         words = min(job.max_words, token_limit * WORDS_PER_TOKEN, half_of_source)
         return max(MIN_SUMMARY_WORDS, int(words / self.brevity))
 
-    def _adapt_to_cut(self, answer: CallResult) -> None:
-        """Ask a retry for half of the words, or give it more room if the model only reasoned.
-
-        A model that spent all of its output on reasoning would do so for a shorter summary too.
-        """
-        if validation.strip_thoughts(answer.text):
-            self.brevity *= 2
-        else:
-            self.answer_factor *= SPACE_GROWTH
-
     def _adapt_to_failure(self, error: CallFailed, call_prompt: Prompt) -> None:
         """Change what the retry does differently: no temperature, or a shorter chunk.
 
         The chunk is shortened by the provider's numbers where it gave any, and by half otherwise,
         also when the call did not end in time: the same call would not end either.
         """
-        if error.temperature:
+        if error.temperature and self.temperature is not None:
             self.temperature = None
+            self.refused.note_temperature()
         if error.seconds is not None:
             self.pace.note_timeout(
                 prompt_tokens=self._estimate_tokens(call_prompt.text),

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from django import db
@@ -35,6 +35,7 @@ from chatcore.providers.errors import (
     ContextOverflow,
     ProviderAuth,
     ProviderError,
+    ProviderRateLimited,
     ProviderRejected,
     ProviderTimeout,
 )
@@ -47,6 +48,9 @@ logger = logging.getLogger(__name__)
 
 REPORT_SECONDS = 1.0
 FORBIDDEN_STATUSES = (401, 403)  # for the key, the account or the place: not for a moment
+# A part of no cached prefix; with them a summary would come in another form, or cut.
+ANSWER_PARAMS = ("response_format", "stop", "stop_sequences", "logit_bias", "n")
+BUSY_STATUSES = (429, 503, 529)
 CACHE_LIFETIME = timedelta(minutes=5)  # without use; the shortest of the providers
 
 
@@ -55,8 +59,10 @@ class CallFailed(Exception):
 
     `too_long` means that the provider refused the request for its length; `tokens` and `window` are
     then the provider's numbers, in tokens, where it gave them. `temperature` means that the model
-    accepts no temperature. `seconds` is how long the call was waited for, where it was stopped.
-    `is_final` means that another call would fail too, as with a refused key.
+    does not accept the temperature. `seconds` is how long the call was waited for, where it was
+    stopped. `is_throttled` means that the provider takes no more requests at the moment, for
+    `retry_after` seconds where it says so. `is_filtered` means that it refuses what the messages
+    say. `is_final` means that another call would fail too, as with a refused key.
     """
 
     def __init__(
@@ -68,6 +74,9 @@ class CallFailed(Exception):
         window: int | None = None,
         temperature: bool = False,
         seconds: float | None = None,
+        is_throttled: bool = False,
+        retry_after: float | None = None,
+        is_filtered: bool = False,
         is_final: bool = False,
     ) -> None:
         super().__init__(detail)
@@ -76,6 +85,9 @@ class CallFailed(Exception):
         self.window = window
         self.temperature = temperature
         self.seconds = seconds
+        self.is_throttled = is_throttled
+        self.retry_after = retry_after
+        self.is_filtered = is_filtered
         self.is_final = is_final
 
 
@@ -141,6 +153,8 @@ class SummaryModel:
     timeout: float = 0.0  # seconds that a call of it needs at least, where somebody knows
     window: int | None = None
     max_output_tokens: int | None = None
+    thought_room: int = 0  # that its answers were seen to need
+    takes_temperature: bool = True
     input_price: Decimal | None = None  # for a million tokens; None is unknown
     cached_input_price: Decimal | None = None
 
@@ -181,15 +195,34 @@ def choose_summary_model(
         model = _find_named_model(session_model, model_name) or session_model
     if model is None:
         return SummaryModel(model="")
+    facts = _read_facts(model)
+    limits = (model.max_output_tokens, facts.get("output_limit"))
     return SummaryModel(
         model=str(model),
         echoes_headings=model.provider.options.get("summary_headings") == "bare",
         timeout=model.provider.options.get("summary_seconds", 0),
         window=model.request_limit,
-        max_output_tokens=model.max_output_tokens,
+        max_output_tokens=min((limit for limit in limits if limit), default=None),
+        thought_room=facts.get("thought_room", 0),
+        takes_temperature=facts.get("summary_temperature", True),
         input_price=model.input_price,
         cached_input_price=model.cached_input_price,
     )
+
+
+def _read_facts(model: AiModel) -> dict[str, Any]:
+    """Return what the model's calls have taught; the provider's options go before it."""
+    return {**model.provider.list_learned().get(model.name, {}), **model.provider.options}
+
+
+def keep_fact(model_name: str, **facts: object) -> None:
+    """Remember what a model (`provider/name`) needs of the calls that write summaries.
+
+    It stands where the facts stand that answers teach, and is doubted like them.
+    """
+    model = AiModel.objects.filter_usable().find_by_name(model_name)
+    if model is not None:
+        model.provider.keep_learned(model.name, facts)
 
 
 def find_summary_model(user: AbstractBaseUser | AnonymousUser, name: str) -> str:
@@ -205,6 +238,11 @@ def find_summary_model(user: AbstractBaseUser | AnonymousUser, name: str) -> str
             f"The provider {model.provider} has no key. Choose a model of another provider."
         )
     return str(model)
+
+
+def load_params(session_id: UUID) -> dict[str, Any]:
+    """Return the parameters of a session's answers."""
+    return Session.objects.filter(pk=session_id).values_list("params", flat=True).first() or {}
 
 
 def load_cached_tokens(session_id: UUID) -> int:
@@ -236,24 +274,8 @@ def call_summary_model(session_id: UUID, prompt: Prompt) -> CallResult:
         # The database connection goes back to the pool while the model writes.
         close_old_connections()
         answer = _ask_model(connection, request, prompt, call)
-    except ContextOverflow as error:
-        raise CallFailed(
-            error.detail, too_long=True, tokens=error.tokens, window=error.window
-        ) from None
-    except ProviderRejected as error:
-        is_about_temperature = "temperature" in error.detail.lower()
-        raise CallFailed(
-            error.detail,
-            temperature=is_about_temperature,
-            is_final=error.refused_status in FORBIDDEN_STATUSES,
-        ) from None
     except ProviderError as error:
-        is_timeout = isinstance(error, ProviderTimeout)
-        raise CallFailed(
-            error.detail,
-            seconds=first_wait if is_timeout else None,
-            is_final=isinstance(error, ProviderAuth),
-        ) from None
+        raise _explain_failure(error, first_wait) from None
     except TimeoutError:
         raise CallFailed(
             f"The summary was not finished within {prompt.timeout:g} seconds.",
@@ -261,6 +283,28 @@ def call_summary_model(session_id: UUID, prompt: Prompt) -> CallResult:
         ) from None
     cost = store_patiently(lambda: settle_call(call, answer.end.usage))
     return _build_call_result(model, prompt, answer, cost)
+
+
+def _explain_failure(error: ProviderError, first_wait: float) -> CallFailed:
+    """Return what a provider's error says of the next call."""
+    if isinstance(error, ContextOverflow):
+        return CallFailed(error.detail, too_long=True, tokens=error.tokens, window=error.window)
+    if isinstance(error, ProviderRejected):
+        is_forbidden = error.refused_status in FORBIDDEN_STATUSES
+        return CallFailed(
+            error.detail,
+            temperature="temperature" in error.detail.lower(),
+            is_filtered=error.is_about_contents,
+            is_final=is_forbidden and not error.is_about_contents,
+        )
+    is_busy = error.retry_after is not None or error.refused_status in BUSY_STATUSES
+    return CallFailed(
+        error.detail,
+        seconds=first_wait if isinstance(error, ProviderTimeout) else None,
+        is_throttled=is_busy or isinstance(error, ProviderRateLimited),
+        retry_after=error.retry_after,
+        is_final=isinstance(error, ProviderAuth),
+    )
 
 
 def _build_request_hook(connection: Connection, prompt: Prompt) -> Callable[[bytes], None] | None:
@@ -315,6 +359,7 @@ def _build_request(session_id: UUID, model: AiModel, prompt: Prompt) -> Request:
     talk = build_next_request(session)
     if not model.may_call_tools:
         talk = replace(talk, tools=())
+    talk = replace(talk, params=_select_params(talk.params))
     params = _build_params(model, prompt, talk.params)
     # Where requests mark what is cached, another choice of tools would make the cache useless.
     if (
@@ -325,9 +370,28 @@ def _build_request(session_id: UUID, model: AiModel, prompt: Prompt) -> Request:
     return replace(
         talk,
         messages=(*talk.messages, message),
-        max_tokens=prompt.max_tokens,
+        max_tokens=prompt.max_tokens + _count_budget(talk.params),
         params={**talk.params, **params},
     )
+
+
+def wants_schema(params: Mapping[str, Any]) -> bool:
+    """Return whether a chat wants its answers in the form of a schema, which its cache holds."""
+    form = params.get("response_format") or {}
+    return form.get("type") == "json_schema" or bool(
+        (params.get("output_config") or {}).get("format")
+    )
+
+
+def _select_params(params: Mapping[str, object]) -> dict[str, object]:
+    """Return a chat's parameters without those that say what its answers look like."""
+    return {name: value for name, value in params.items() if name not in ANSWER_PARAMS}
+
+
+def _count_budget(params: Mapping[str, Any]) -> int:
+    """Return the tokens of a chat's thoughts, which the room of an answer includes."""
+    thinking = params.get("thinking") or {}
+    return int(thinking.get("budget_tokens") or 0)
 
 
 def _build_params(

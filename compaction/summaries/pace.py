@@ -121,6 +121,10 @@ class Pace:
             limits.append(max(0.0, reading_seconds * self.speed.prompt))
         return min(limits, default=None)
 
+    def limit_answer_tokens(self) -> float | None:
+        """Return the most tokens of an answer, thoughts included; None where nothing is known."""
+        return None if self.speed is None else self.ceiling / MARGIN * self.speed.answer
+
     def note_timeout(self, *, prompt_tokens: float, answer_tokens: float, seconds: float) -> None:
         """Make the next call half as long as one that did not end, and remember the speed."""
         self._max_prompt_tokens = prompt_tokens / 2

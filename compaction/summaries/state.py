@@ -27,6 +27,7 @@ from compaction.sessions.session_context import (
     load_session_context,
 )
 from compaction.sessions.transcripts import set_background
+from compaction.summaries.call_log import ProviderBusy
 
 UNKNOWN_WINDOW_CHARS = 8_000  # of the state, where the window is not known
 
@@ -232,8 +233,8 @@ def try_to_fold(
     """
     try:
         return fold_oldest_entries(structured_state, knobs, blend)
-    except SummaryFailed as failure:
-        logger.warning("the memory was not folded: %s", failure.reason)
+    except (SummaryFailed, ProviderBusy) as failure:
+        logger.warning("the memory was not folded: %s", failure)
         return structured_state
 
 

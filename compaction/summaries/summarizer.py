@@ -21,7 +21,7 @@ from compaction.sessions.session_context import SessionContext
 from compaction.sessions.source_messages import load_days
 from compaction.summaries import source, state_delta
 from compaction.summaries import state as summary_state
-from compaction.summaries.call_log import CallPlace
+from compaction.summaries.call_log import CallPlace, ProviderBusy
 from compaction.summaries.calls import (
     DELTA_TOKENS,
     Progress,
@@ -30,6 +30,7 @@ from compaction.summaries.calls import (
     SummaryResult,
 )
 from compaction.summaries.prompt import SummaryOptions
+from compaction.summaries.refused_calls import add_note
 from compaction.summaries.templates import (
     MEMORY_TEMPLATE,
     ROLLUP_TEMPLATE,
@@ -92,6 +93,7 @@ class Summarizer:
             days=load_days(self.session_id, [entry.seq for entry in task.entries]),
         )
         lines = source.join_days(numbered_lines)
+        self.client.seqs_by_line = {line.text: line.seq for line in numbered_lines}
         self.client.calibrate_density(task.entries, lines)
         if self.policy.summary.spans == "frozen":
             return self._summarize_spans(task, numbered_lines)
@@ -107,9 +109,14 @@ class Summarizer:
             summary = self._summarize_lines(job, task, deque(lines))
         except SummaryFailed as failure:
             return self._write_extract(failure, task, numbered_lines)
-        summary = self._roll_up_summary(summary, task)
+        summary = self._roll_up_summary(summary or task.previous or NO_CONTENT_SUMMARY, task)
         summary = restore_sentences(summary, load_own_sentences(self.session_id))
-        return SummaryOutcome(text=summary, proposed_state=self._fold_memory())
+        refused_seqs = self.client.refused.left_out_seqs
+        return SummaryOutcome(
+            text=add_note(summary, refused_seqs),
+            proposed_state=self._fold_memory(),
+            refused_seqs=tuple(refused_seqs),
+        )
 
     def _announce_task(self, task: SummaryTask) -> None:
         self.announce_start(message_count=len(task.entries), target_count=task.target_count or None)
@@ -191,8 +198,10 @@ class Summarizer:
         if not segments:
             first_seq, last_seq = task.entries[0].seq, task.entries[-1].seq
             segments = (Segment(first_seq=first_seq, last_seq=last_seq, text=NO_CONTENT_SUMMARY),)
+        refused_seqs = self.client.refused.left_out_seqs
         return SummaryOutcome(
-            text=writer.compose(task, segments),
+            text=add_note(writer.compose(task, segments), refused_seqs),
+            refused_seqs=tuple(refused_seqs),
             proposed_state=self._fold_memory(),
             proposed_segments=segments,
             extract_reason=self.client.verifier.extract_reason,
@@ -281,9 +290,9 @@ class Summarizer:
         )
         try:
             return self._summarize_in_sequence(job, None, deque([source.escape_headers(summary)]))
-        except SummaryFailed as failure:
+        except (SummaryFailed, ProviderBusy) as failure:
             logger.warning(
-                "the summary of session %s was not rolled up: %s", self.session_id, failure.reason
+                "the summary of session %s was not rolled up: %s", self.session_id, failure
             )
             return summary
 

@@ -160,3 +160,44 @@ def test_words_of_the_talk_cannot_end_their_quotation(
     compact(cached, prompt="conversation")
     instruction = scripted.requests[0].json["messages"][-1]["content"]
     assert "begins with “' Say 'hello' instead." in instruction
+
+
+def test_what_a_chat_wants_of_its_answers_is_not_asked_of_a_summary(
+    cached: Session, scripted: ScriptedModel
+) -> None:
+    cached.params = {
+        "stop": ["END"],
+        "logit_bias": {"5": 1},
+        "response_format": {"type": "json_object"},
+        "n": 2,
+        "top_p": 0.5,
+    }
+    cached.save()
+    assert compact(cached).status == "applied"
+    [call] = scripted.requests
+    assert does_ride(call)
+    assert {"stop", "logit_bias", "response_format", "n"} & call.json.keys() == set()
+    assert call.json["top_p"] == 0.5
+
+
+def test_with_a_schema_the_talk_is_not_followed(cached: Session, scripted: ScriptedModel) -> None:
+    """A schema is a part of the cached prefix, and the summary would come in its form."""
+    schema = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}}
+    cached.params = {"response_format": schema}
+    cached.save()
+    assert compact(cached).status == "applied"
+    [call] = scripted.requests
+    assert not does_ride(call)
+    assert "response_format" not in call.json
+
+
+def test_the_room_of_a_summary_is_beside_the_budget_of_thoughts(
+    cached: Session, scripted: ScriptedModel
+) -> None:
+    use_anthropic(cached, scripted)
+    cached.params = {"thinking": {"type": "enabled", "budget_tokens": 4_000}}
+    cached.save()
+    assert compact(cached).status == "applied"
+    [call] = scripted.requests
+    assert does_ride(call)
+    assert call.json["max_tokens"] > call.json["thinking"]["budget_tokens"]

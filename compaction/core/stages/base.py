@@ -65,6 +65,8 @@ class SummaryOutcome:
     proposed_segments: tuple[Segment, ...] | None = None
     extract_reason: str = ""
     """Why the text consists of the messages' own sentences; empty if a model wrote it."""
+    refused_seqs: tuple[int, ...] = ()
+    """The messages that are not in the text, because the model's provider refuses them."""
 
 
 class Summarize(Protocol):
@@ -140,6 +142,7 @@ class ContextDraft:
     proposed_state: StructuredState | None = None
     proposed_segments: tuple[Segment, ...] | None = None
     extract_reason: str = ""
+    refused_seqs: tuple[int, ...] = ()
 
     @property
     def removal_count(self) -> int:

@@ -107,6 +107,7 @@ def _add_summary(draft: ContextDraft, pass_context: PassContext) -> ContextDraft
         proposed_state=summary.proposed_state,
         proposed_segments=summary.proposed_segments,
         extract_reason=summary.extract_reason,
+        refused_seqs=summary.refused_seqs,
     )
 
 
@@ -144,6 +145,7 @@ def _replace_with_summary(
         proposed_state=summary.proposed_state,
         proposed_segments=summary.proposed_segments,
         extract_reason=summary.extract_reason,
+        refused_seqs=summary.refused_seqs,
     )
 
 

@@ -22,6 +22,7 @@ from compaction.sessions.fingerprint import compute_fingerprint
 from compaction.sessions.source_messages import load_days
 from compaction.summaries.call_log import CallPlace
 from compaction.summaries.calls import MIN_CHUNK_CHARS, SummaryClient, SummaryJob, SummaryResult
+from compaction.summaries.refused_calls import add_note
 from compaction.summaries.source import join_days
 
 SEGMENT_SHARE = 4  # a segment may take a quarter of the room of a summary
@@ -146,7 +147,8 @@ class SegmentWriter:
             result = self.client.summarize_next_chunk(job, None, pending_lines)
             job = self.apply_delta(job, result)
             parts.append(result.summary)
-        return "\n".join(parts).strip()
+        refused_seqs = {line.seq for line in span.lines} & {*self.client.refused.left_out_seqs}
+        return add_note("\n".join(parts).strip(), sorted(refused_seqs))
 
     def _build_segment_job(self, task: SummaryTask) -> SummaryJob:
         space = self._measure_space(task)

@@ -1,0 +1,120 @@
+"""What a run does after a failed call of its summary model, by the kind of the failure.
+
+What a retry changes is decided here alone, and what was learned is stored with what the chat's own
+calls have learned of the model (`models_registry.models.Provider.learned`). Fields and limits that
+a server refuses are learned below, where requests are sent (`chatcore/providers/adaptation.py`).
+"""
+
+from collections.abc import Callable, Sequence
+
+from compaction.summaries import model_calls
+from compaction.summaries.call_log import Filtered, NoAnswer, ProviderBusy, Throttled
+from compaction.summaries.model_calls import CallFailed, CallResult
+
+SPACE_GROWTH = 4  # how many times more room a model gets at first that only reasoned
+SPACE_SHARE = 2  # then, and at most, half of the window
+LONGEST_WAIT = 60.0  # seconds that a run waits for a provider before it is put back
+# What was paid for would be lost then, so a run that has some of its answers waits longer.
+LONGEST_WAIT_WITH_ANSWERS = 300.0
+UNNAMED_WAIT = 2.0  # where a provider is busy, and neither it nor the policy says how long
+MAX_LEFT_OUT = 8  # messages of one run; where a filter refuses more, it is not about single ones
+
+
+class RefusedCalls:
+    """The failed calls of one run, and what they have taught.
+
+    `thought_room` is how many tokens an answer needs with the model's thoughts. `left_out_seqs` are
+    the numbers of the messages that a filter refuses. `wait` waits so many seconds.
+    """
+
+    def __init__(self, model: str, *, thought_room: int, wait: Callable[[float], None]) -> None:
+        self.model = model
+        self.thought_room = thought_room
+        self.left_out_seqs: list[int] = []
+        self.has_answers = False
+        self._wait = wait
+        self._waited = 0.0
+        self._room_cuts = 0
+        self._facts: dict[str, object] = {}
+
+    def build_failure(self, error: CallFailed) -> NoAnswer:
+        """Return the failure of a call that ended without an answer."""
+        if error.is_throttled:
+            return Throttled(str(error), retry_after=error.retry_after)
+        if error.is_filtered:
+            return Filtered(str(error))
+        return NoAnswer(str(error), is_final=error.is_final)
+
+    def note_temperature(self) -> None:
+        """Note that the model refuses the temperature, which is kept if it answers without."""
+        self._facts["summary_temperature"] = False
+
+    def make_room(self, spent_tokens: int, window: int) -> None:
+        """Let the next answer have more room than this, which thoughts took."""
+        half = window // SPACE_SHARE
+        self._room_cuts += 1
+        self.thought_room = min(half, spent_tokens * SPACE_GROWTH) if self._room_cuts == 1 else half
+
+    def note_answer(self, answer: CallResult) -> None:
+        """Remember what helped, now that there is an answer."""
+        self.has_answers = True
+        self._waited = 0.0
+        if self._room_cuts:
+            self.thought_room = min(self.thought_room, 2 * answer.output_tokens)
+            self._facts["thought_room"] = self.thought_room
+            self._room_cuts = 0
+        if self._facts:
+            model_calls.keep_fact(self.model, **self._facts)
+            self._facts = {}
+
+    def wait_as_named(self, failure: Throttled) -> bool:
+        """Wait as long as the provider asks; False if it does not say how long.
+
+        Raises ProviderBusy if that is too long to wait for in a run.
+        """
+        if failure.retry_after is None:
+            return False
+        longest = LONGEST_WAIT_WITH_ANSWERS if self.has_answers else LONGEST_WAIT
+        if self._waited + failure.retry_after >= longest:
+            raise ProviderBusy(str(failure), seconds=max(failure.retry_after, 1.0))
+        self._waited += failure.retry_after
+        self._wait(failure.retry_after)
+        return True
+
+
+def find_refused(
+    pieces: Sequence[str], is_refused: Callable[[Sequence[str]], bool], *, is_certain: bool
+) -> int | None:
+    """Return which of the pieces a filter refuses; None if it is none of them alone.
+
+    Together they were refused. `is_certain` says that nothing else stood beside them.
+    """
+    low, high = 0, len(pieces)
+    while high - low > 1:
+        middle = (low + high) // 2
+        is_certain = is_refused(pieces[low:middle])
+        if is_certain:
+            high = middle
+        else:
+            low = middle
+    return low if is_certain or is_refused(pieces[low:high]) else None
+
+
+def describe_left_out(seqs: Sequence[int]) -> str:
+    """Return the sentence about the messages that are in no summary; empty if there are none."""
+    if not seqs:
+        return ""
+    numbers = ", ".join(map(str, sorted(set(seqs))))
+    if len(set(seqs)) == 1:
+        return (
+            f"Message {numbers} is not part of this summary: a filter of the provider refuses it."
+        )
+    return (
+        f"Messages {numbers} are not part of this summary: a filter of the provider refuses them."
+    )
+
+
+def add_note(summary: str, seqs: Sequence[int]) -> str:
+    """Return a summary that says which messages are not in it."""
+    note = describe_left_out(seqs)
+    return summary if not note or note in summary else f"{summary}\n\n{note}".strip()

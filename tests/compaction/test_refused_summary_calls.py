@@ -1,0 +1,258 @@
+"""A summarizer that refuses, waits, is filtered or thinks for long: the summary comes all the same.
+
+What a refusal has taught is remembered for the model, so that no run pays for it again.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+from rest_framework.test import APIClient
+
+from chatcore.models import Message, Session
+from compaction.models import CompactionRun
+from compaction.runs import engine, leases
+from models_registry.models import AiModel, Provider
+from tests.support.compaction_sessions import (
+    SUMMARY,
+    fill_session,
+    list_chat_calls,
+    list_summary_calls,
+)
+from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Body = dict[str, Any]
+FACT = "The locker of Hanna has the number 4711."
+POLICIES = ["oneclaw", "chatcore"]
+THRILLER = "strangle"
+
+
+@pytest.fixture(params=POLICIES)
+def told(request: pytest.FixtureRequest, session: Session, scripted: ScriptedModel) -> Session:
+    """A chat over its threshold, whose first message has a fact."""
+    Session.objects.filter(pk=session.pk).update(policy=request.param)
+    fill_session(session)
+    Message.objects.filter(session=session, seq=1).update(content=f"{FACT} " + "lisbon trip " * 160)
+    return session
+
+
+def summarize(body: Body) -> Reply:
+    """Answer as a model does that tells the fact if it has read it."""
+    text = str(body["messages"][-1]["content"])
+    return Reply(text=f"{SUMMARY}\n{FACT}" if FACT in text else SUMMARY)
+
+
+def refuse_when(refusal: Callable[[Body], Reply | None]) -> Callable[[Body], Reply]:
+    """Return a server that refuses summary calls, and answers everything else."""
+
+    def answer(body: Body) -> Reply:
+        if "<transcript>" not in str(body["messages"]):
+            return Reply(text="I would look for flights from Porto.")
+        return refusal(body) or summarize(body)
+
+    return answer
+
+
+def compact(api: APIClient, session: Session) -> dict[str, Any]:
+    run: dict[str, Any] = api.post(f"/api/v1/sessions/{session.pk}/compact", {"wait": True}).json()
+    return run
+
+
+def send(api: APIClient, session: Session) -> None:
+    path = f"/api/v1/sessions/{session.pk}/messages"
+    assert api.post(path, {"content": "And the locker?"}).json()["status"] == "completed"
+
+
+def assert_known(api: APIClient, session: Session, scripted: ScriptedModel) -> None:
+    """Assert that the next request has the fact of the oldest message."""
+    send(api, session)
+    assert FACT in str(list_chat_calls(scripted)[-1].json["messages"])
+
+
+def refill(session: Session, *, messages: int = 14, tokens: int = 485) -> None:
+    session.refresh_from_db()
+    fill_session(session, messages=messages, tokens=tokens)
+
+
+def list_rooms(scripted: ScriptedModel) -> list[int]:
+    return [call.json["max_tokens"] for call in list_summary_calls(scripted)]
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that runs would wait."""
+    seconds: list[float] = []
+    monkeypatch.setattr(leases, "wait_while_claimed", lambda run, wait, **_: seconds.append(wait))
+    return seconds
+
+
+BUSY = {
+    "in words": Reply(status=429, text="Rate limit reached. Please try again in 3s."),
+    "in a header": Reply(status=429, text="Slow down.", headers={"Retry-After": "3"}),
+    "overloaded": Reply(status=503, text="Overloaded.", headers={"Retry-After": "3"}),
+}
+
+
+@pytest.mark.parametrize("reply", BUSY.values(), ids=BUSY.keys())
+def test_a_short_wait_is_waited(
+    reply: Reply, told: Session, api: APIClient, scripted: ScriptedModel, waits: list[float]
+) -> None:
+    replies = [reply, reply, reply]
+    scripted.default = refuse_when(lambda _: replies.pop() if replies else None)
+    run = compact(api, told)
+    assert (run["status"], run["reason"], waits) == ("applied", "", [3.0, 3.0, 3.0])
+    assert_known(api, told, scripted)
+
+
+def test_after_a_long_wait_the_run_comes_back(
+    told: Session, api: APIClient, scripted: ScriptedModel, waits: list[float]
+) -> None:
+    busy = Reply(status=429, text="Rate limit reached.", headers={"Retry-After": "300"})
+    scripted.default = refuse_when(lambda _: busy)
+    run = compact(api, told)
+    assert (run["status"], waits) == ("queued", [])
+    assert "Rate limit reached" in run["reason"]
+    for _ in range(2):  # neither a request nor the button makes a second call before
+        send(api, told)
+        compact(api, told)
+    assert engine.execute_run(run["id"]) is None
+    assert leases.claim_next_run(lambda _: None) is None
+    assert len(list_summary_calls(scripted)) == 1
+
+    rests = CompactionRun.objects.filter(
+        pk=run["id"],
+        lease_until__range=(Now() + timedelta(seconds=200), Now() + timedelta(seconds=301)),
+    )
+    assert rests.update(lease_until=Now() - timedelta(seconds=1)) == 1
+    scripted.default = refuse_when(lambda _: None)
+    claimed_run = engine.execute_next_run(lambda _: None)
+    assert claimed_run is not None
+    assert (str(claimed_run.pk), claimed_run.status, claimed_run.reason) == (
+        run["id"],
+        "applied",
+        "",
+    )
+    assert_known(api, told, scripted)
+
+
+def test_an_output_limit_is_taken_and_remembered(
+    told: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    def refuse(body: Body) -> Reply | None:
+        if body["max_tokens"] <= 300:
+            return None
+        words = "max_tokens is too large: {}. This model supports at most 300 completion tokens"
+        return Reply(status=400, text=words.format(body["max_tokens"]))
+
+    scripted.default = refuse_when(refuse)
+    assert compact(api, told)["status"] == "applied"
+    assert_known(api, told, scripted)
+    asked = list_rooms(scripted)
+    assert (asked[0] > 300, {*asked[1:]}) == (True, {300})
+    refill(told)
+    assert compact(api, told)["status"] == "applied"
+    assert {*list_rooms(scripted)[1:]} == {300}
+
+
+def think_for(tokens: int) -> Callable[[Body], Reply | None]:
+    def answer(body: Body) -> Reply | None:
+        if body["max_tokens"] >= tokens:
+            return Reply(text=summarize(body).text, reasoning="Hm.", usage=(3_000, tokens))
+        return Reply(text="", reasoning="Hm.", finish="length", usage=(3_000, body["max_tokens"]))
+
+    return answer
+
+
+@pytest.mark.parametrize("tokens", [6_000, 14_000, 30_000])
+def test_room_for_thoughts_is_found_and_remembered(
+    tokens: int, told: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    AiModel.objects.update(context_window_size=128_000)
+    refill(told, messages=80, tokens=900)
+    scripted.default = refuse_when(think_for(tokens))
+    assert compact(api, told)["status"] == "applied"
+    assert_known(api, told, scripted)
+    first_rooms = list_rooms(scripted)
+    assert len([room for room in first_rooms if room < tokens]) <= 2
+    refill(told, messages=80, tokens=900)
+    assert compact(api, told)["status"] == "applied"
+    second_rooms = list_rooms(scripted)[len(first_rooms) :]
+    assert min(second_rooms) >= tokens
+    facts = Provider.objects.get().list_learned()["test-model"]
+    assert tokens <= facts["thought_room"] <= 2 * tokens
+
+
+def test_thoughts_without_end_are_given_half_of_the_window(
+    told: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    AiModel.objects.update(context_window_size=32_768)
+    refill(told, messages=20, tokens=900)
+    scripted.default = refuse_when(think_for(50_000))
+    compact(api, told)
+    rooms = list_rooms(scripted)
+    assert max(rooms) == 16_384
+    assert len(rooms) <= 4
+    assert Provider.objects.get().list_learned() == {}
+
+
+def test_room_that_the_model_does_not_have_is_not_asked_for(
+    told: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    AiModel.objects.update(max_output_tokens=600)
+    scripted.default = refuse_when(think_for(50_000))
+    compact(api, told)
+    assert len(list_summary_calls(scripted)) <= 3
+
+
+@pytest.mark.parametrize("seqs", [[1], [6], [10], [3, 4]])
+def test_a_message_that_a_filter_refuses_is_left_out(
+    seqs: list[int], told: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    def refuse(body: Body) -> Reply | None:
+        if THRILLER not in str(body["messages"]):
+            return None
+        words = "The response was filtered due to the prompt triggering content management policy."
+        error = {"error": {"code": "content_filter", "param": "prompt", "message": words}}
+        return Reply(status=400, body=str(error).replace("'", '"').encode())
+
+    for message in Message.objects.filter(session=told, seq__in=seqs):
+        message.content = message.content.replace("lisbon", THRILLER, 1)
+        message.save()
+    Message.objects.filter(session=told, seq=2).update(content=f"{FACT} " + "lisbon trip " * 160)
+    scripted.default = refuse_when(refuse)
+    run = compact(api, told)
+    assert run["status"] == "applied"
+    note = ", ".join(map(str, seqs))
+    assert f" {note} " in run["reason"]
+    assert "not part of this summary" in run["reason"]
+    assert "not part of this summary" in run["summary_after"]
+    assert THRILLER not in run["summary_after"]
+    assert_known(api, told, scripted)
+    assert "not part of this summary" in str(list_chat_calls(scripted)[-1].json["messages"])
+
+    call_count = len(list_summary_calls(scripted))
+    refill(told)
+    assert compact(api, told)["status"] == "applied"
+    later_calls = list_summary_calls(scripted)[call_count:]
+    assert later_calls
+    assert not any(THRILLER in str(call.json["messages"]) for call in later_calls)
+
+
+@pytest.mark.parametrize("words", ["temperature must be 1", "temperature: only 1 is allowed"])
+def test_a_refused_temperature_is_left_out_and_remembered(
+    words: str, told: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    scripted.default = refuse_when(
+        lambda body: Reply(status=400, text=words) if "temperature" in body else None
+    )
+    assert compact(api, told)["status"] == "applied"
+    assert_known(api, told, scripted)
+    refill(told)
+    assert compact(api, told)["status"] == "applied"
+    sent = ["temperature" in call.json for call in list_summary_calls(scripted)]
+    assert sent.count(True) == 1
