@@ -16,6 +16,7 @@ from chatcore.context.compactor import (
 )
 from chatcore.context.recalled import RecalledPassage
 from chatcore.models import Session
+from chatcore.models.session import MIN_THRESHOLD_TOKENS
 from chatcore.providers.base import ChatMessage, Request
 from chatcore.providers.errors import ContextOverflow
 from compaction import policies
@@ -32,8 +33,6 @@ from models_registry.models import AiModel
 
 _NUMBER = r"[\d.,]{1,20}"
 _PATH = r"\S{1,300}"
-
-MIN_THRESHOLD_TOKENS = 100  # between 1 and this it is a mistake
 
 
 @dataclass(frozen=True)

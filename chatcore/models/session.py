@@ -16,6 +16,7 @@ from chatcore.base.row_ids import make_row_id
 # rows in messages, labels and links of its own, so the name itself must be without words.
 are_titles_hidden: ContextVar[bool] = ContextVar("are_titles_hidden", default=False)
 
+MIN_THRESHOLD_TOKENS = 100  # a number between 1 and this is a mistake
 MAX_THRESHOLD_TOKENS = 100_000_000
 
 

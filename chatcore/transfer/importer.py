@@ -17,7 +17,7 @@ from chatcore.base.databases.short_transactions import weigh_row
 from chatcore.base.truncation import clean_json
 from chatcore.context import revisions
 from chatcore.models import Attachment, ContextRevision, Message, OutputFile, Session, Turn
-from chatcore.models.session import MAX_THRESHOLD_TOKENS
+from chatcore.models.session import MAX_THRESHOLD_TOKENS, MIN_THRESHOLD_TOKENS
 from chatcore.providers import params as provider_params
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_session_change
@@ -293,7 +293,8 @@ def _parse_settings(data: Mapping[str, object], model: AiModel | None) -> dict[s
         raise InvalidImport("session.tools", "It must be a list of names, or null.")
     if "params" in values:
         values["params"] = _check_params(values["params"], data.get("model"), model)
-    if not 0 <= (values.get("compact_threshold") or 0) <= MAX_THRESHOLD_TOKENS:
+    threshold = values.get("compact_threshold") or 0
+    if not (0 <= threshold <= 1 or MIN_THRESHOLD_TOKENS <= threshold <= MAX_THRESHOLD_TOKENS):
         raise InvalidImport(
             "session.compact_threshold",
             "It must be a number from 0 to 1, a number of tokens, or null.",

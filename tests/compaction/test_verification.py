@@ -4,6 +4,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from chatcore.models import Message, Session, SessionEvent
@@ -168,7 +169,8 @@ def test_an_extract_stands_in_for_a_summary_that_nobody_writes(
     assert "out of order" in run.reason
     assert run.verification["extract"] == run.error
     assert run.summary_after is not None
-    assert f"- User, message 3: {TALK[2][1]}" in run.summary_after
+    assert "- User, message 3, " in run.summary_after
+    assert f"{timezone.now().year}: {TALK[2][1]}" in run.summary_after
     state = SessionState.objects.get(session=talk)
     assert (state.failures, state.is_waiting) == (1, True)
     names = SessionEvent.objects.filter(session=talk).values_list("name", flat=True)
