@@ -7,7 +7,7 @@ from measure.soak.gauges import Process, Reading
 
 MAX_WRAPPERS = 2  # around a statement: the metrics' own, and one of a request
 MORE_CONNECTIONS = 8  # than threads
-MORE_THREADS, MORE_DESCRIPTORS = 10, 30  # than after the warm-up
+MORE_THREADS, MORE_DESCRIPTORS = 20, 30  # than after the warm-up, in which not all pools begin
 OBJECTS_A_REQUEST = 0.05  # of one type
 FREE_OBJECTS = 2000  # of one type, in all: caches fill up
 MAX_LASTING = 20  # generators, tasks and requests, more than before
