@@ -104,7 +104,7 @@ async def stream_adapted(
 def _adapt_to_error(
     connection: Connection, request: Request, error: ProviderRejected | ProviderUnavailable
 ) -> tuple[dialects.Facts, Request] | None:
-    """Return what a failed try tells, as `_adapt` does.
+    """Return what a failed attempt shows, as `_adapt` does.
 
     A gateway may report the refusal of the server behind it as a breakdown of its own. That is read
     only where it names something of the history.

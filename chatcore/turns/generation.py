@@ -78,7 +78,7 @@ class TooManyToolRounds(ProviderError):
 
 @dataclass
 class TurnWork:
-    """A turn in hand, and the recorder of the answer that streams now or streamed last.
+    """A turn that is being executed, and the recorder of its newest answer.
 
     `status` is what this part of the turn was stored with at its end, `answer` its last answer.
     """

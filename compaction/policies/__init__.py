@@ -98,7 +98,7 @@ def get_project_threshold() -> float | int | None:
 
 
 def apply_token_threshold(policy: Policy, token_threshold: int, budget: Budget) -> Policy:
-    """Return the policy that acts at this number of tokens, if it is not above the budget.
+    """Return the policy with this number of tokens as its threshold, if it is not above the budget.
 
     The protected tail and the target shrink with the threshold.
     """

@@ -142,7 +142,7 @@ def _try_later(run: CompactionRun) -> None:
 
 
 def _come_back(run: CompactionRun, busy: ProviderBusy) -> None:
-    """Queue a run until its provider takes calls again. Nobody executes it before."""
+    """Queue a run until its provider takes calls again. No worker executes it before."""
     logger.info("compaction run %s waits %g seconds: %s", run.pk, busy.seconds, busy)
     CompactionRun.objects.filter(pk=run.pk).update(enqueued_at=Now())
     rest = timedelta(seconds=busy.seconds)

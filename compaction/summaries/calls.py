@@ -323,7 +323,7 @@ class SummaryClient:
         if isinstance(failure, Throttled):
             return self.refused.wait_as_named(failure)
         if isinstance(failure, Filtered) and self.follows_talk:
-            return True  # the talk has other messages, too; the next call has these alone
+            return True  # the conversation has other messages too; the next call has these alone
         if isinstance(failure, Filtered):
             return self._leave_out_refused(job, chunk, pending_lines)
         spent_tokens, self.spent_tokens = self.spent_tokens, 0

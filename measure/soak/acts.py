@@ -25,7 +25,7 @@ LEAVING_SECONDS = (0.0, 0.02, 0.06, 0.15, 0.4)
 BIG_FILE = b"A line of a log that somebody attaches to a chat, 64 bytes long\n" * 80_000
 
 Rounds = Generator[None]
-Act = Callable[[Client], Rounds]
+Action = Callable[[Client], Rounds]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class Kind:
     the script orders. `is_short`: also part of the form for each push.
     """
 
-    act: Act
+    act: Action
     writes: bool = True
     rows: Mapping[str, float]
     ordered: frozenset[int] = frozenset()
@@ -65,10 +65,10 @@ OF_SESSIONS = {"chatcore_session": 1.0, "chatcore_sessionevent": 3.0, **OF_TURNS
 AUDIT = {"chatcore_auditentry": 2.0}
 
 
-def kind(**options: Any) -> Callable[[Act], Act]:
+def kind(**options: Any) -> Callable[[Action], Action]:
     """Add a function to KINDS under its name."""
 
-    def add(act: Act) -> Act:
+    def add(act: Action) -> Action:
         KINDS[act.__name__] = Kind(act=act, **{"rows": {}, **options})
         return act
 

@@ -356,7 +356,7 @@ def _record_attempt(delivery: WebhookDelivery, status: int | None, error: str) -
         paused_until = now + timedelta(seconds=RETRY_DELAYS_SECONDS[delivery.attempts - 1])
         fields["next_attempt_at"] = paused_until
     # Two statements without a transaction: each locks one row and waits for no second one, so there
-    # is no deadlock with whoever deletes both. The claim's end is a part of the fence, because
+    # is no deadlock with a deletion of both. The claim's end is a part of the fence, because
     # an operator who sends a delivery again sets the number of attempts back.
     WebhookDelivery.objects.filter(
         _PENDING,
