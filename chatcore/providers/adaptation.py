@@ -23,6 +23,7 @@ from chatcore.providers.base import (
 from chatcore.providers.dialects import find_dialect
 from chatcore.providers.errors import ProviderRejected, ProviderUnavailable
 from chatcore.providers.sent_images import fit_images
+from chatcore.providers.tool_names import fit_tool_names, restore_tool_names
 
 MAX_TRIES = 6
 # The fact that names tools which the server has refused.
@@ -71,6 +72,7 @@ async def stream_adapted(
     """
     connection = dialects.apply_facts(connection, request.model)
     refused_marks = connection.options.get(_REFUSED_TOOLS) or ()
+    request, own_names = fit_tool_names(request)
     request = _select_tools(request, lambda tool: _mark_tool(tool) not in refused_marks)
     offered_tools = request.tools
     learned: dialects.Facts = {}
@@ -89,6 +91,8 @@ async def stream_adapted(
                     if isinstance(part, StreamEnd) and request.tools is not offered_tools:
                         names = [tool.name for tool in offered_tools if tool not in request.tools]
                         part = replace(part, refused_tools=tuple(names))
+                    if isinstance(part, StreamEnd):
+                        part = restore_tool_names(part, own_names)
                     yield part
             return
         except (ProviderRejected, ProviderUnavailable) as error:

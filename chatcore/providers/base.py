@@ -4,6 +4,7 @@ No type of an SDK leaves this package.
 """
 
 import functools
+import hashlib
 import json
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -12,8 +13,21 @@ from typing import ClassVar, Literal, Protocol
 
 from models_registry.provider_options import ProviderOptions
 
-MAX_NAME_CHARS = 64
+MAX_NAME_CHARS = 64  # of a tool, for every provider
 _UNUSABLE_SIGNS = re.compile(r"[^A-Za-z0-9_-]")
+_HASH_CHARS = 7
+
+
+def fit_name(name: str, max_chars: int = MAX_NAME_CHARS) -> str:
+    """Return a tool's name in the form that every provider accepts.
+
+    A name that must be changed or cut ends with a short hash, so that two tools keep two names.
+    """
+    fitting_name = _UNUSABLE_SIGNS.sub("_", name)
+    if fitting_name == name and len(name) <= max_chars:
+        return name
+    mark = hashlib.sha256(name.encode(errors="replace")).hexdigest()[:_HASH_CHARS]
+    return f"{fitting_name[: max_chars - 1 - len(mark)]}_{mark}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,12 +40,12 @@ class ToolCall:
 
     @property
     def sent_name(self) -> str:
-        """The name in the form that both protocols accept.
+        """The name in the form that every provider accepts.
 
-        A model may make up a name, and an import may have any text there; a provider would refuse
-        every later request of the session.
+        A client may use longer names, a model may make one up, and an import may have any text
+        there; a provider would refuse every later request of the session.
         """
-        return _UNUSABLE_SIGNS.sub("_", self.name)[:MAX_NAME_CHARS]
+        return fit_name(self.name)
 
     def parse_arguments(self) -> dict[str, object]:
         """Return the arguments as a JSON object, which is what every protocol wants back.

@@ -8,7 +8,7 @@ from typing import Any
 
 from chatcore.context.live_messages import ActiveRevision
 from chatcore.events.types import EventType, NewEvent, ToolCallCompletedPayload
-from chatcore.models import Message, Session, Turn
+from chatcore.models import MAX_TOOL_NAME, Message, Session, Turn
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import Request, StreamEnd, Tool, ToolCall
 from chatcore.sessions.tool_calls import find_calling_message, load_results, query_results
@@ -18,11 +18,14 @@ from chatcore.tools.mcp.catalog import list_turn_tools
 from chatcore.tools.output import ToolOutput
 from chatcore.turns.messages import append_message, build_created_event
 
-MAX_TOOLS = 128
+MAX_TOOLS = 128  # of a request over REST; providers limit those of the compatible APIs
+# The key of a stored tool under which an API notes how its client knows the tool.
+CLIENT_FORM = "client"
 WHERE_TO_CHANGE = (
     "If it does, an operator changes that in the admin: Language models, the field Supports tools."
 )
-TOOL_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")  # both provider protocols accept these names
+# Names that every provider accepts; others are sent in a form that they accept (`fit_name`).
+TOOL_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class InvalidClientTools(Exception):
@@ -62,8 +65,6 @@ def validate_tools(
         raise InvalidClientTools(
             "tools", f"The language model {session.model} calls no tools. {WHERE_TO_CHANGE}"
         )
-    if len(definitions) > MAX_TOOLS:
-        raise InvalidClientTools("tools", f"At most {MAX_TOOLS} tools.")
     used_names = {
         tool.name
         for tool in tool_registry.build_definitions(
@@ -74,8 +75,9 @@ def validate_tools(
     for index, tool in enumerate(definitions):
         name = tool["name"]
         parameters = {"type": "object", "properties": {}} | dict(tool.get("parameters") or {})
-        if not TOOL_NAME_PATTERN.fullmatch(name):
-            raise InvalidClientTools(f"tools[{index}].name", "1 to 64 letters, digits, _ and -.")
+        if not (name.strip() and name.isprintable() and len(name) <= MAX_TOOL_NAME):
+            detail = f"A name of at most {MAX_TOOL_NAME} characters."
+            raise InvalidClientTools(f"tools[{index}].name", detail)
         if name in used_names:
             raise InvalidClientTools(f"tools[{index}].name", "Another tool has this name.")
         if parameters["type"] != "object" or not isinstance(parameters["properties"], dict):
@@ -88,8 +90,9 @@ def validate_tools(
         }
         if tool.get("strict"):
             definition["strict"] = True
-        if tool.get("cache_control"):
-            definition["cache_control"] = tool["cache_control"]
+        for key in ("cache_control", CLIENT_FORM):
+            if tool.get(key):
+                definition[key] = tool[key]
         valid_definitions.append(definition)
     return valid_definitions
 
@@ -106,8 +109,15 @@ def merge_tools(
 ) -> list[Tool]:
     """Return the built-in tools, then those of the client that have other names."""
     used_names = {tool.name for tool in built_in}
-    client_tools = [Tool(**tool) for tool in client_definitions if tool["name"] not in used_names]
+    client_tools = [
+        build_tool(tool) for tool in client_definitions if tool["name"] not in used_names
+    ]
     return [*built_in, *client_tools]
+
+
+def build_tool(definition: Mapping[str, Any]) -> Tool:
+    """Return a stored tool as the provider is sent it."""
+    return Tool(**{key: value for key, value in definition.items() if key != CLIENT_FORM})
 
 
 def get_tool_names(turn: Turn) -> set[str]:

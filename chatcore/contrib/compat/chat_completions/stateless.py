@@ -14,7 +14,7 @@ from chatcore.context.compactor import FittedRequest, get_compactor
 from chatcore.contrib.compat.content_parts import join_texts
 from chatcore.providers import normal_form
 from chatcore.providers import registry as provider_registry
-from chatcore.providers.base import ChatMessage, Request, StreamEnd, StreamPart, Tool
+from chatcore.providers.base import ChatMessage, Request, StreamEnd, StreamPart
 from chatcore.providers.errors import (
     ContextOverflow,
     ImagesRefused,
@@ -22,6 +22,7 @@ from chatcore.providers.errors import (
     ProviderUnavailable,
 )
 from chatcore.providers.registry import build_connection
+from chatcore.turns.client_tools import build_tool
 from chatcore.turns.refused_calls import (
     WHERE_TO_CHANGE_IMAGES,
     OverflowTries,
@@ -170,7 +171,7 @@ def build_provider_request(
         model=model.name,
         system=join_texts(texts),
         messages=normal_form.pair_tool_calls(messages),
-        tools=[Tool(**tool) for tool in tools],
+        tools=[build_tool(tool) for tool in tools],
         max_tokens=params.get("max_tokens"),
         params=other_params,
     )
