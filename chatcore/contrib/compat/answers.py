@@ -14,7 +14,10 @@ from chatcore.base.rest import turn_rate
 from chatcore.base.rest.auth import SignedInRequest
 from chatcore.context.compactor import get_compactor
 from chatcore.contrib.compat.chat_completions import memory, streams
-from chatcore.contrib.compat.chat_completions.request import CompletionRequest
+from chatcore.contrib.compat.chat_completions.request import (
+    CompletionRequest,
+    build_ignored_header,
+)
 from chatcore.contrib.compat.chat_completions.side_calls import is_side_call
 from chatcore.contrib.compat.chat_completions.stateless import StatelessExchange
 from chatcore.contrib.compat.chat_completions.streams import ClientWatch
@@ -79,7 +82,7 @@ def _answer_with_memory(
     form.name_answer(turn, after_seq)
     watch = ClientWatch(turn)
     call_at_end(request, watch.stop_unless_over)
-    ignored_header = _build_ignored_header(completion_request)
+    ignored_header = build_ignored_header(completion_request.ignored_fields)
     if completion_request.stream:
         parts = watch.watch_parts(memory.stream_parts(turn, after_seq))
         return streams.hand_over(
@@ -109,7 +112,7 @@ def _answer_without_memory(
     exchange = StatelessExchange(
         completion_request.model, form.build_provider_request(), owner_id=request.user.pk
     )
-    ignored_header = _build_ignored_header(completion_request)
+    ignored_header = build_ignored_header(completion_request.ignored_fields)
     if completion_request.stream:
         parts = streams.add_heartbeats(exchange.stream_parts(), HEARTBEAT_SECONDS)
         return streams.hand_over(
@@ -139,8 +142,3 @@ def _reserve_turn(
     if completion_request.messages[-1].role == "tool":
         return nullcontext()
     return capacity.reserve_turn(request.user.pk)
-
-
-def _build_ignored_header(completion_request: CompletionRequest) -> dict[str, str]:
-    names = completion_request.ignored_fields
-    return {"X-Ignored-Fields": ", ".join(names)} if names else {}

@@ -1,6 +1,6 @@
 """Messages as clients send them, before they are stored or sent on."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
@@ -103,10 +103,13 @@ class ClientFunction(Body):
     description: str | None = None
     strict: bool | None = None
 
+    def build_definition(self) -> dict[str, Any]:
+        """Return the tool in the form that `build_tools` reads."""
+        return self.model_dump(exclude_none=True)
 
-def build_tools(functions: Sequence[ClientFunction], model: AiModel) -> list[dict[str, Any]]:
+
+def build_tools(definitions: Sequence[Mapping[str, Any]], model: AiModel) -> list[dict[str, Any]]:
     """Return a request's tools in the form in which they are stored. Raises InvalidClientTools."""
     # An unsaved session without tools of its own, since the client's are the only ones here.
     session = Session(model=model, tools=[])
-    definitions = [function.model_dump(exclude_none=True) for function in functions]
     return client_tools.validate_tools(session, definitions)

@@ -1,7 +1,7 @@
 """Format answers as OpenAI does: a whole completion, or the chunks of a streamed one."""
 
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 from uuid import uuid4
@@ -15,10 +15,12 @@ from chatcore.contrib.compat.chat_completions.streams import (
     format_event,
 )
 from chatcore.contrib.compat.client_messages import convert_messages
+from chatcore.contrib.compat.custom_tools import read_text
 from chatcore.contrib.compat.sealed_data import SEAL_NAME, seal
 from chatcore.models import Turn
 from chatcore.providers.base import Request, StreamEnd, StreamPart, TextDelta, Usage
 from chatcore.providers.provider_data import select_extras, select_reasoning
+from chatcore.turns.client_tools import CLIENT_FORM
 
 # Clients know no word for an end that nobody knows; what they know is that such an answer is cut.
 FINISH_REASONS = {"refusal": "content_filter", "unknown": "length"}
@@ -60,7 +62,7 @@ class CompletionForm:
                     first_delta = {"role": "assistant", "content": "", "refusal": None}
                     yield self._format_chunk(format_choice(first_delta), **usage_members)
                     has_role = True
-                for choice in iterate_choices(part):
+                for choice in iterate_choices(part, self._request.tools):
                     yield self._format_chunk(choice, **usage_members)
                 if include_usage and isinstance(part, StreamEnd):
                     yield self._format_chunk(usage=format_usage(part.usage))
@@ -84,7 +86,7 @@ class CompletionForm:
             message["reasoning_content"] = reasoning
         if final_part.tool_calls:
             message |= _get_reasoning_details(final_part)
-            message["tool_calls"] = _format_calls(final_part)
+            message["tool_calls"] = _format_calls(final_part, self._request.tools)
         choice = {
             "index": 0,
             "message": message,
@@ -124,13 +126,15 @@ def format_choice(
     return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
 
 
-def iterate_choices(part: StreamPart) -> Iterator[dict[str, object]]:
+def iterate_choices(
+    part: StreamPart, tools: Sequence[Mapping[str, Any]] = ()
+) -> Iterator[dict[str, object]]:
     """Yield the choice of each chunk that a part of the answer becomes."""
     if isinstance(part, StreamEnd):
         details = _get_reasoning_details(part)
         if details:
             yield format_choice(details)
-        for index, call in enumerate(_format_calls(part)):
+        for index, call in enumerate(_format_calls(part, tools)):
             for delta in _build_call_deltas(index, call):
                 yield format_choice({"tool_calls": [delta]})
         yield format_choice({}, _get_finish_reason(part))
@@ -143,30 +147,36 @@ def iterate_choices(part: StreamPart) -> Iterator[dict[str, object]]:
 def _build_call_deltas(
     index: int, call: dict[str, Any]
 ) -> tuple[dict[str, object], dict[str, object]]:
-    """Return two deltas, as OpenAI sends them: the name of the function, then its arguments."""
-    function = call["function"]
-    name_delta = call | {"index": index, "function": function | {"arguments": ""}}
-    return name_delta, {"index": index, "function": {"arguments": function["arguments"]}}
+    """Return two deltas, as OpenAI sends them: the name of the tool, then its arguments."""
+    kind = call["type"]
+    name = "input" if kind == "custom" else "arguments"
+    tool = call[kind]
+    name_delta = call | {"index": index, kind: tool | {name: ""}}
+    return name_delta, {"index": index, kind: {name: tool[name]}}
 
 
-def _format_calls(final_part: StreamEnd) -> list[dict[str, object]]:
+def _format_calls(
+    final_part: StreamEnd, tools: Sequence[Mapping[str, Any]]
+) -> list[dict[str, object]]:
     """Return the calls, with what the provider wants back of them.
 
     Gemini's clients know `extra_content`, and send it back. So the rest of what the provider wants
     back travels there too, sealed, with the first call.
     """
     extras = select_extras(final_part.provider_data)
+    custom_names = {tool["name"] for tool in tools if CLIENT_FORM in tool}
     calls: list[dict[str, object]] = []
     for call in final_part.tool_calls:
         extra = {**extras.get(call.id, {})}
         if not calls and final_part.provider_data:
             extra[SEAL_NAME] = {"sealed": seal(final_part.provider_data)}
-        function = {"name": call.name, "arguments": call.arguments}
-        formatted_call: dict[str, object] = {
-            "id": call.id,
-            "type": "function",
-            "function": function,
-        }
+        formatted_call: dict[str, object]
+        if call.name in custom_names:
+            custom = {"name": call.name, "input": read_text(call)}
+            formatted_call = {"id": call.id, "type": "custom", "custom": custom}
+        else:
+            function = {"name": call.name, "arguments": call.arguments}
+            formatted_call = {"id": call.id, "type": "function", "function": function}
         calls.append(formatted_call | ({"extra_content": extra} if extra else {}))
     return calls
 

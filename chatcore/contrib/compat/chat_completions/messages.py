@@ -21,6 +21,7 @@ from chatcore.contrib.compat.content_parts import (
     parse_text,
     require_object,
 )
+from chatcore.contrib.compat.custom_tools import build_arguments
 from chatcore.contrib.compat.sealed_data import SEAL_NAME, unseal
 from chatcore.models import Attachment, Message, Turn
 from chatcore.providers.base import ToolCall, Usage
@@ -153,6 +154,9 @@ def _parse_calls(value: object, path: str) -> Iterator[ToolCall]:
     if not isinstance(value, list):
         raise InvalidFieldError(path, "A list of calls.")
     for call_path, call in iterate_objects(value, path):
+        if call.get("type") == "custom":
+            yield _parse_custom_call(call, call_path)
+            continue
         function_path = f"{call_path}.function"
         function = require_object(call.get("function"), function_path)
         yield ToolCall(
@@ -160,6 +164,17 @@ def _parse_calls(value: object, path: str) -> Iterator[ToolCall]:
             name=parse_required_text(function.get("name"), f"{function_path}.name"),
             arguments=parse_text(function.get("arguments") or "", f"{function_path}.arguments"),
         )
+
+
+def _parse_custom_call(call: Mapping[str, object], path: str) -> ToolCall:
+    custom_path = f"{path}.custom"
+    custom = require_object(call.get("custom"), custom_path)
+    text = parse_text(custom.get("input") or "", f"{custom_path}.input")
+    return ToolCall(
+        id=parse_required_text(call.get("id"), f"{path}.id"),
+        name=parse_required_text(custom.get("name"), f"{custom_path}.name"),
+        arguments=build_arguments(text),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ Nothing is dropped in silence: a field is carried, or refused by its name, or, w
 no other without it, named in the header X-Ignored-Fields.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -20,10 +20,14 @@ from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.matching import OnDivergence
 from chatcore.contrib.compat.chat_completions.messages import parse_messages
 from chatcore.contrib.compat.client_messages import ClientFunction, ClientMessage, build_tools
+from chatcore.contrib.compat.content_parts import iterate_objects
+from chatcore.contrib.compat.custom_tools import CustomDescription
+from chatcore.contrib.compat.known_types import Handling, find_handling
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.errors import InvalidParam
 from chatcore.providers.openai import PARAM_NAMES
 from chatcore.providers.params import list_extra_names
+from chatcore.turns.client_tools import CLIENT_FORM
 from models_registry.models import AiModel
 
 SESSION_HEADER = "X-Session-Id"
@@ -62,6 +66,13 @@ class CompletionTool(Body):
     function: Function
 
 
+class CustomTool(Body):
+    """A tool that takes a text and no JSON. A grammar stands in an object of its own here."""
+
+    type: Literal["custom"]
+    custom: CustomDescription
+
+
 class StreamOptions(Body):
     include_usage: bool | None = None
 
@@ -70,7 +81,7 @@ class CompletionBody(Body):
     """The fields of a request besides its messages and its parameters."""
 
     model: str = ""
-    tools: list[CompletionTool] = []
+    tools: list[dict[str, object]] = []
     stream: bool = False
     stream_options: StreamOptions = StreamOptions()
 
@@ -112,7 +123,8 @@ def parse_completion_request(
     body = CompletionBody.parse(values)
     model = get_usable_model(user, body.model)
     system, messages = parse_messages(values.get("messages"), model)
-    tools = build_tools([tool.function for tool in body.tools], model)
+    definitions, left_out = _parse_tools(body.tools)
+    tools = build_tools(definitions, model)
     refuse_unknown_fields(values, KNOWN_FIELDS, model, NOT_CARRIED)
     return CompletionRequest(
         model=model,
@@ -125,8 +137,39 @@ def parse_completion_request(
         include_usage=bool(body.stream_options.include_usage),
         session_name=parse_session_name(values, headers),
         on_divergence=parse_on_divergence(headers),
-        ignored_fields=tuple(_list_ignored_fields(values, model)),
+        ignored_fields=(*_list_ignored_fields(values, model), *left_out),
     )
+
+
+def _parse_tools(
+    tools: Sequence[Mapping[str, object]],
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the definitions of the tools, and the names of what was left out."""
+    definitions: list[dict[str, Any]] = []
+    left_out: list[str] = []
+    for path, tool in iterate_objects(tools, "tools"):
+        type = str(tool.get("type") or "function")
+        match find_handling("chat_completions.tools", type):
+            case Handling.CARRIED:
+                function = CompletionTool.parse(tool, path).function
+                definitions.append(function.build_definition())
+            case Handling.AS_FUNCTION:
+                custom = CustomTool.parse(_flatten_grammar(tool), path).custom
+                form = {"type": "custom", "name": custom.name}
+                definitions.append(custom.build_function() | {CLIENT_FORM: form})
+            case _:
+                left_out.append(f"tools.{type[:64]}")
+    return definitions, left_out
+
+
+def _flatten_grammar(tool: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a custom tool with its grammar in the form that responses have."""
+    custom = tool.get("custom")
+    form = custom.get("format") if isinstance(custom, Mapping) else None
+    grammar = form.get("grammar") if isinstance(form, Mapping) else None
+    if not (isinstance(custom, Mapping) and isinstance(grammar, Mapping)):
+        return tool
+    return {**tool, "custom": {**custom, "format": {"type": "grammar", **grammar}}}
 
 
 def get_usable_model(user: User, name: str | None) -> AiModel:
@@ -154,6 +197,11 @@ def refuse_unknown_fields(
         # Clients send an empty value for what they leave to the server.
         if body[name] not in (None, False, 0, "", [], {}):
             raise InvalidFieldError(name, detail)
+
+
+def build_ignored_header(names: Collection[str]) -> dict[str, str]:
+    """Return the header that names what was left out of a request; empty if nothing was."""
+    return {"X-Ignored-Fields": ", ".join(dict.fromkeys(names))} if names else {}
 
 
 def _list_ignored_fields(body: Mapping[str, Any], model: AiModel) -> list[str]:
@@ -201,6 +249,9 @@ def _parse_params(
     values = dict(body)
     # OpenAI's newer name for the same limit.
     values["max_tokens"] = body.get("max_completion_tokens") or body.get("max_tokens")
+    choice = body.get("tool_choice")
+    if isinstance(choice, Mapping) and choice.get("type") == "custom":
+        values["tool_choice"] = {"type": "function", "function": choice.get("custom")}
     names = PARAM_NAMES if has_tools else PARAM_NAMES - TOOL_PARAMS
     extra_names = list_extra_names(model.provider) - names - TOOL_PARAMS
     params = _select_params(values, names)

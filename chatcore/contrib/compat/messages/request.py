@@ -213,7 +213,7 @@ def parse_message_request(user: User, values: Any, headers: Mapping[str, str]) -
     edits = sort_edits(body.context_management, body.compaction)
     if not (parsed_input.messages or parsed_input.compaction or edits.summarize):
         raise InvalidFieldError("messages", "None of the messages has any content.")
-    tools = build_tools(body.tools, model)
+    tools = build_tools([tool.build_definition() for tool in body.tools], model)
     session_name = _parse_session_name(values, headers)
     if body.thread:
         thread = find_thread(body.thread, user)

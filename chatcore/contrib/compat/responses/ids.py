@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 CONVERSATION_PREFIX = "conv_"
 RESPONSE_PREFIX = "resp_"
 APPROVAL_PREFIX = "mcpr"
-# What an item is: a message, its reasoning, a call, the output of a call, a compaction, a call of
-# an MCP server's tool, the question whether it may be made.
-ITEM_PREFIXES = ("msg", "rs", "fc", "fco", "cmp", "mcp", APPROVAL_PREFIX)
+# What an item is: a message, its reasoning, a call, one of a custom tool, a search for tools, the
+# output of a call, a compaction, a call of an MCP server's tool, the question whether it may run.
+ITEM_PREFIXES = ("msg", "rs", "fc", "ctc", "tsc", "fco", "cmp", "mcp", APPROVAL_PREFIX)
 _ITEM_ID = re.compile(
     r"(?P<prefix>[a-z]{2,4})_(?P<session>[0-9a-f]{32})(?P<seq>[0-9a-f]{8})(?P<index>[0-9a-f]{2})?"
 )
@@ -35,9 +35,9 @@ def build_random_stem() -> str:
     return f"{uuid4().hex}{0:08x}"
 
 
-def build_call_item_id(stem: str, index: int) -> str:
+def build_call_item_id(stem: str, index: int, prefix: str = "fc") -> str:
     """Return the id of a message's call."""
-    return f"fc_{stem}{index:02x}"
+    return f"{prefix}_{stem}{index:02x}"
 
 
 def build_server_call_id(stem: str, index: int) -> str:

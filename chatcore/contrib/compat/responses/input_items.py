@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.client_messages import ClientMessage
 from chatcore.contrib.compat.content_parts import (
+    iterate_objects,
     join_texts,
     limit_messages,
     limit_text,
@@ -17,6 +18,14 @@ from chatcore.contrib.compat.content_parts import (
     parse_text,
     require_object,
 )
+from chatcore.contrib.compat.custom_tools import build_arguments
+from chatcore.contrib.compat.known_types import Handling, find_handling
+from chatcore.contrib.compat.responses.request_tools import (
+    SEARCH_NAME,
+    LiftedTools,
+    join_name,
+    list_functions,
+)
 from chatcore.contrib.compat.sealed_data import unseal
 from chatcore.models import Attachment
 from chatcore.providers.base import ToolCall
@@ -24,6 +33,19 @@ from chatcore.tools.mcp.catalog import build_tool_name
 
 SYSTEM_ROLES = ("system", "developer")
 PHASES = ("commentary", "final_answer")
+CLIENT_ITEMS = (
+    "function_call",
+    "function_call_output",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "tool_search_call",
+    "tool_search_output",
+    "additional_tools",
+)
+SERVER_ITEMS = ("mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response")
+CALL_KEYS = frozenset({"id", "type", "call_id", "status"})  # that say nothing of what was called
+FOUND_TOOLS = "These tools were found and can be called now: {names}"
+FOUND_NOTHING = "No tools were found."
 # Given the id of an item and its path in the request: the item. Raises the 404 problem.
 ItemLoader = Callable[[str, str], Mapping[str, object]]
 
@@ -45,6 +67,7 @@ class ResponseInput:
     `compaction` is the content of the last compaction item; the messages are those after it.
     `server_call_ids` are the calls among them that ran here.
     `has_trigger` says that the input ends with an item that asks for a compaction.
+    `lifted_tools` are those of items, and `ignored_fields` name the items that were left out.
     """
 
     messages: list[ClientMessage] = field(default_factory=list)
@@ -53,6 +76,8 @@ class ResponseInput:
     system_texts: list[str] = field(default_factory=list)
     compaction: str = ""
     has_trigger: bool = False
+    lifted_tools: list[LiftedTools] = field(default_factory=list)
+    ignored_fields: list[str] = field(default_factory=list)
 
 
 def parse_input(value: object, load_item: ItemLoader) -> ResponseInput:
@@ -87,18 +112,14 @@ class _InputParser:
 
     def add_item(self, item: Mapping[str, object], path: str) -> None:
         """Add one item, after those before it."""
-        type = item.get("type") or ("message" if "role" in item else "item_reference")
+        type = str(item.get("type") or ("message" if "role" in item else "item_reference"))
         match type:
             case "message":
                 self._add_message(item, path)
-            case "function_call":
-                self._add_call(item, path)
-            case "function_call_output":
-                self._add_output(item, path)
+            case "agent_message":
+                self._add_agent_message(item, path)
             case "reasoning":
                 self._add_reasoning(unseal(item.get("encrypted_content")))
-            case "mcp_list_tools" | "mcp_call" | "mcp_approval_request" | "mcp_approval_response":
-                self._add_server_item(type, item, path)
             case "compaction":
                 self._add_compaction(item, path)
             case "compaction_trigger":
@@ -106,9 +127,31 @@ class _InputParser:
             case "item_reference":
                 item_id = parse_required_text(item.get("id"), f"{path}.id")
                 self.add_item(self._load_item(item_id, f"{path}.id"), path)
+            case _ if type in CLIENT_ITEMS:
+                self._add_client_item(type, item, path)
+            case _ if type in SERVER_ITEMS:
+                self._add_server_item(type, item, path)
             case _:
-                detail = f"Items of the type {type!r} are not supported."
-                raise InvalidFieldError(f"{path}.type", detail)
+                self._add_other(type, item, path)
+
+    def _add_client_item(self, type: str, item: Mapping[str, object], path: str) -> None:
+        """Add what is about a tool that the client runs."""
+        match type:
+            case "function_call":
+                arguments = item.get("arguments")
+                if not isinstance(arguments, str):
+                    raise InvalidFieldError(f"{path}.arguments", "The arguments as JSON text.")
+                self._append_call(_build_call(item, path, arguments))
+            case "custom_tool_call":
+                text = parse_text(item.get("input") or "", f"{path}.input")
+                self._append_call(_build_call(item, path, build_arguments(text)))
+            case "tool_search_call" if item.get("call_id"):
+                arguments = json.dumps(require_object(item.get("arguments"), f"{path}.arguments"))
+                self._append_call(_build_call({**item, "name": SEARCH_NAME}, path, arguments))
+            case "function_call_output" | "custom_tool_call_output":
+                self._add_output(item, path)
+            case "additional_tools" | "tool_search_output":
+                self._lift_tools(type, item, path)
 
     def _add_message(self, item: Mapping[str, object], path: str) -> None:
         role = item.get("role")
@@ -132,6 +175,22 @@ class _InputParser:
             detail = "One of user, assistant, system, developer."
             raise InvalidFieldError(f"{path}.role", detail)
 
+    def _add_agent_message(self, item: Mapping[str, object], path: str) -> None:
+        """Add what one agent of a program wrote to this one.
+
+        OpenAI seals the text of such a message. A model here wrote it as the argument of a call, so
+        it comes back as it was written.
+        """
+        content = item.get("content")
+        parts = content if isinstance(content, list) else []
+        texts = [
+            part.get("text") or part.get("encrypted_content")
+            for _, part in iterate_objects(parts, f"{path}.content")
+        ]
+        text = limit_text("".join(map(str, filter(None, texts))), f"{path}.content")
+        if text:
+            self.result.messages.append(ClientMessage(role="user", content=text))
+
     def _add_answer(self, text: str) -> None:
         if not text:
             return
@@ -153,16 +212,28 @@ class _InputParser:
         else:
             self.result.messages[-1] = replace(last_message, provider_data=provider_data)
 
-    def _add_call(self, item: Mapping[str, object], path: str) -> None:
-        arguments = item.get("arguments")
-        if not isinstance(arguments, str):
-            raise InvalidFieldError(f"{path}.arguments", "The arguments as JSON text.")
-        call = ToolCall(
-            id=parse_required_text(item.get("call_id"), f"{path}.call_id"),
-            name=parse_required_text(item.get("name"), f"{path}.name"),
-            arguments=arguments,
-        )
-        self._append_call(call)
+    def _lift_tools(self, type: str, item: Mapping[str, object], path: str) -> None:
+        """Note the tools that an item brings along; those that were searched for are a result."""
+        tools = item.get("tools")
+        if not isinstance(tools, list):
+            raise InvalidFieldError(f"{path}.tools", "A list of tools.")
+        self.result.lifted_tools.append(LiftedTools(tools=tools, path=f"{path}.tools"))
+        if type == "tool_search_output" and item.get("call_id"):
+            names = [function["name"] for function in list_functions(tools, f"{path}.tools")]
+            text = FOUND_TOOLS.format(names=", ".join(names)) if names else FOUND_NOTHING
+            self._add_output({**item, "output": text}, path)
+
+    def _add_other(self, type: str, item: Mapping[str, object], path: str) -> None:
+        """Add a call that a client ran, or what came of it; leave out everything else."""
+        handling = find_handling("responses.input", type)
+        if handling is not Handling.AS_FUNCTION or not item.get("call_id"):
+            self.result.ignored_fields.append(f"input.{type[:64]}")
+        elif type.endswith("_output"):
+            self._add_output({**item, "output": _write_output(item.get("output"))}, path)
+        else:
+            name = type.removesuffix("_call")
+            details = {key: value for key, value in item.items() if key not in CALL_KEYS}
+            self._append_call(_build_call({**item, "name": name}, path, json.dumps(details)))
 
     def _append_call(self, call: ToolCall) -> None:
         last_message = self._get_open_answer()
@@ -250,6 +321,25 @@ class _InputParser:
     def _take_reasoning(self) -> dict[str, object]:
         reasoning, self._reasoning = self._reasoning, {}
         return reasoning
+
+
+def _build_call(item: Mapping[str, object], path: str, arguments: str) -> ToolCall:
+    """Return the call of a client's tool, under the name that the model knows."""
+    namespace = parse_text(item.get("namespace") or "", f"{path}.namespace")
+    return ToolCall(
+        id=parse_required_text(item.get("call_id"), f"{path}.call_id"),
+        name=join_name(parse_required_text(item.get("name"), f"{path}.name"), namespace),
+        arguments=arguments,
+    )
+
+
+def _write_output(output: object) -> str:
+    """Return what came of a call whose output is no text, as a text without data of images."""
+    if isinstance(output, str):
+        return output
+    if isinstance(output, Mapping):
+        output = {key: value for key, value in output.items() if key != "image_url"}
+    return json.dumps(output, ensure_ascii=False)
 
 
 def _parse_server_call(item: Mapping[str, object], path: str, call_id: str) -> ToolCall:

@@ -2,17 +2,29 @@
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from chatcore.contrib.compat.custom_tools import read_text
 from chatcore.contrib.compat.responses import ids
 from chatcore.contrib.compat.responses.mcp import items as mcp_items
 from chatcore.contrib.compat.sealed_data import seal
 from chatcore.models import Attachment, Message
 from chatcore.providers.base import ToolCall
+from chatcore.turns.client_tools import CLIENT_FORM
 
 Item = dict[str, Any]
+# By the names of tools: the type, the namespace and the name that a client has for each.
+ClientForms = Mapping[str, Mapping[str, str]]
 ItemStatus = Literal["in_progress", "completed", "incomplete"]
+
+# By the type of a tool: what the id of a call begins with, and the type of the call.
+CALL_TYPES = {
+    "function": ("fc", "function_call"),
+    "custom": ("ctc", "custom_tool_call"),
+    "tool_search": ("tsc", "tool_search_call"),
+}
+RESULT_TYPES = {"custom": "custom_tool_call_output"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,13 +39,15 @@ class ReasoningForm:
 class Answer:
     """One message of the model, stored or not.
 
-    `calls` are those that the client runs, and `server_items` those of MCP servers.
+    `calls` are those that the client runs, and `server_items` those of MCP servers. `forms` are
+    those of the calls that the client knows in another form, by the names of their tools.
     """
 
     stem: str
     content: str = ""
     reasoning: str = ""
     calls: Sequence[ToolCall] = ()
+    forms: ClientForms = field(default_factory=dict)
     server_items: Sequence[Item] = ()
     status: ItemStatus = "completed"
     provider_data: Mapping[str, object]
@@ -47,7 +61,7 @@ def build_answer_items(answer: Answer, form: ReasoningForm) -> list[Item]:
     if answer.content:
         items.append(build_text_item(answer))
     for index, call in enumerate(answer.calls):
-        items.append(build_call_item(answer.stem, index, call))
+        items.append(build_call_item(answer.stem, index, call, answer.forms.get(call.name)))
     return [*items, *answer.server_items]
 
 
@@ -85,16 +99,31 @@ def build_text_part(text: str) -> Item:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def build_call_item(stem: str, index: int, call: ToolCall) -> Item:
-    """Return the item of a call that the client runs."""
-    return {
-        "id": ids.build_call_item_id(stem, index),
-        "type": "function_call",
+def build_call_item(
+    stem: str, index: int, call: ToolCall, form: Mapping[str, str] | None = None
+) -> Item:
+    """Return the item of a call that the client runs, in the form that the client knows."""
+    form = form or {"type": "function", "name": call.name}
+    prefix, type = CALL_TYPES[form["type"]]
+    item: Item = {
+        "id": ids.build_call_item_id(stem, index, prefix),
+        "type": type,
         "status": "completed",
         "call_id": call.id,
-        "name": call.name,
-        "arguments": call.arguments,
     }
+    if form["type"] == "tool_search":
+        return item | {"execution": "client", "arguments": call.parse_arguments()}
+    item["name"] = form["name"]
+    if form.get("namespace"):
+        item["namespace"] = form["namespace"]
+    if form["type"] == "custom":
+        return item | {"input": read_text(call)}
+    return item | {"arguments": call.arguments}
+
+
+def list_forms(tools: Iterable[Mapping[str, Any]]) -> ClientForms:
+    """Return how the client knows the tools that it has in another form than a function's."""
+    return {tool["name"]: tool[CLIENT_FORM] for tool in tools if CLIENT_FORM in tool}
 
 
 def build_stored_items(messages: Iterable[Message], *, has_images: bool = False) -> list[Item]:
@@ -130,6 +159,7 @@ def build_stored_answer(
         content=message.content,
         reasoning=message.reasoning,
         calls=list_client_calls(message),
+        forms=list_forms(message.turn.tools) if message.turn else {},
         server_items=mcp_items.build_items(mcp_items.load_server_calls(message), is_whole=is_whole),
         status=status,
         provider_data=message.provider_data,
@@ -153,9 +183,11 @@ def is_client_result(message: Message) -> bool:
 
 
 def _build_result_item(message: Message, stem: str) -> Item:
+    forms = list_forms(message.turn.tools) if message.turn else {}
+    form = forms.get(message.tool_name, {})
     return {
         "id": f"fco_{stem}",
-        "type": "function_call_output",
+        "type": RESULT_TYPES.get(form.get("type", ""), "function_call_output"),
         "status": "completed",
         "call_id": message.tool_call_id,
         "output": message.content,

@@ -16,13 +16,13 @@ from chatcore.contrib.compat.bodies import Body, FilledText, refuse
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.request import (
     SESSION_HEADER,
-    Function,
+    build_ignored_header,
     get_usable_model,
 )
 from chatcore.contrib.compat.client_messages import build_tools
 from chatcore.contrib.compat.responses.input_items import ItemLoader, ResponseInput, parse_input
-from chatcore.contrib.compat.responses.mcp.request_servers import MAX_SERVERS, ServerTool
 from chatcore.contrib.compat.responses.output_items import ReasoningForm
+from chatcore.contrib.compat.responses.request_tools import RequestTools, join_name, parse_tools
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.errors import InvalidParam
 from chatcore.tools.mcp.catalog import build_tool_name
@@ -62,21 +62,21 @@ class Repeated(Body):
         return self.model_dump(exclude_none=True)
 
 
-class FunctionTool(Function):
-    type: Literal["function"]
-
-    def build_echo(self) -> dict[str, object]:
-        """Return the tool as the response repeats it."""
-        return self.model_dump()
-
-
 class FunctionChoice(Repeated):
-    type: Literal["function"]
+    """The choice of a tool that the client runs."""
+
+    type: Literal["function", "custom"]
     name: str
+    namespace: str | None = None
+
+    @property
+    def stored_name(self) -> str:
+        """The name under which the model knows the tool."""
+        return join_name(self.name, self.namespace or "")
 
     def build_param(self) -> object:
         """Return the choice in the words of chat completions."""
-        return {"type": "function", "function": {"name": self.name}}
+        return {"type": "function", "function": {"name": self.stored_name}}
 
 
 class ServerChoice(Repeated):
@@ -114,7 +114,8 @@ class AllowedTools(Repeated):
 
     def names(self, name: str) -> bool:
         """Return True for a function that may be called."""
-        return any(isinstance(tool, FunctionChoice) and tool.name == name for tool in self.tools)
+        choices = (tool for tool in self.tools if isinstance(tool, FunctionChoice))
+        return any(choice.stored_name == name for choice in choices)
 
     def names_server(self, label: str) -> bool:
         """Return True for a server whose tools may be called."""
@@ -213,7 +214,7 @@ class ResponseBody(MetadataBody):
 
     model: str | None = None
     prompt: Annotated[object, refuse("Prompt templates are not kept here.")] = None
-    tools: list[Annotated[FunctionTool | ServerTool, Field(discriminator="type")]] = []
+    tools: list[dict[str, object]] = []
     tool_choice: ToolChoice = "auto"
     conversation: str | ConversationName = ""
     previous_response_id: str = ""
@@ -257,6 +258,12 @@ class ResponseRequest:
     conversation_id: str = ""
     session_name: str = ""
     compact_threshold: int | None = None
+    ignored_fields: tuple[str, ...] = ()
+
+    @property
+    def ignored_header(self) -> dict[str, str]:
+        """The header that names what was left out; empty if nothing was."""
+        return build_ignored_header(self.ignored_fields)
 
     @property
     def is_stored(self) -> bool:
@@ -295,8 +302,10 @@ def parse_response_request(
     model = default_model
     if body.model is not None or model is None:
         model = get_usable_model(user, body.model)
-    servers = _build_servers(body, model)
-    tools = build_tools([tool for tool in body.tools if isinstance(tool, FunctionTool)], model)
+    response_input = parse_input(value.get("input"), load_item)
+    request_tools = parse_tools(body.tools, response_input.lifted_tools)
+    servers = _select_servers(body, request_tools, model)
+    tools = build_tools(list(request_tools.definitions.values()), model)
     if isinstance(body.tool_choice, AllowedTools):
         tools = [tool for tool in tools if body.tool_choice.names(tool["name"])]
     conversation = body.conversation
@@ -304,7 +313,6 @@ def parse_response_request(
     if conversation_id and body.previous_response_id:
         detail = "Either previous_response_id or conversation, not both."
         raise InvalidFieldError("previous_response_id", detail)
-    response_input = parse_input(value.get("input"), load_item)
     reasons = {
         "`background`": body.background,
         "`conversation`": conversation_id,
@@ -320,12 +328,13 @@ def parse_response_request(
         tools=tools,
         servers=servers,
         params=_build_params(body, model, has_tools=bool(tools or servers)),
-        echo=_build_echo(body, model),
+        echo=_build_echo(body, request_tools, model),
         stream=body.stream,
         previous_response_id=body.previous_response_id,
         conversation_id=conversation_id,
         session_name=headers.get(SESSION_HEADER, "")[:255],
         compact_threshold=next((each for each in reversed(thresholds) if each), None),
+        ignored_fields=(*request_tools.ignored_fields, *response_input.ignored_fields),
     )
 
 
@@ -338,35 +347,26 @@ def get_reasoning_form(echo: Mapping[str, Any]) -> ReasoningForm:
     )
 
 
-def _build_servers(body: ResponseBody, model: AiModel) -> list[RequestServer]:
+def _select_servers(body: ResponseBody, tools: RequestTools, model: AiModel) -> list[RequestServer]:
     """Return the servers of a request, without those that its choice leaves out."""
-    servers: dict[str, RequestServer] = {}
-    for index, tool in enumerate(body.tools):
-        if not isinstance(tool, ServerTool):
-            continue
-        if tool.server_label in servers:
-            raise InvalidFieldError(f"tools[{index}].server_label", "Another server has it.")
-        servers[tool.server_label] = tool.build_server()
-    if len(servers) > MAX_SERVERS:
-        raise InvalidFieldError("tools", f"At most {MAX_SERVERS} MCP servers.")
-    if servers and not model.may_call_tools:
+    if tools.servers and not model.may_call_tools:
         detail = f"The language model {model} calls no tools. {client_tools.WHERE_TO_CHANGE}"
         raise InvalidFieldError("tools", detail)
     choice = body.tool_choice
     return [
         server
-        for label, server in servers.items()
+        for label, server in tools.servers.items()
         if not isinstance(choice, AllowedTools) or choice.names_server(label)
     ]
 
 
-def _build_echo(body: ResponseBody, model: AiModel) -> dict[str, object]:
+def _build_echo(body: ResponseBody, tools: RequestTools, model: AiModel) -> dict[str, object]:
     """Return the fields that the response repeats, with their defaults."""
     text, reasoning, choice = body.text, body.reasoning, body.tool_choice
     return body.model_dump(include=REPEATED_FIELDS) | {
         "model": body.model or str(model),
         "instructions": body.instructions or None,
-        "tools": [tool.build_echo() for tool in body.tools],
+        "tools": tools.echo,
         "tool_choice": choice if isinstance(choice, str) else choice.build_echo(),
         "text": {"format": text.format.build_echo() if text.format else {"type": "text"}}
         | ({"verbosity": text.verbosity} if text.verbosity else {}),

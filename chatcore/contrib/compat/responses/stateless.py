@@ -31,6 +31,7 @@ from chatcore.contrib.compat.responses.output_items import (
     Item,
     ItemStatus,
     build_answer_items,
+    list_forms,
 )
 from chatcore.contrib.compat.responses.request import ResponseRequest
 from chatcore.contrib.compat.responses.stream_events import Event, EventWriter
@@ -216,6 +217,7 @@ class UnstoredResponse:
             content=content,
             reasoning=reasoning,
             calls=[call for call in self._end.tool_calls if call.id not in server_ids],
+            forms=list_forms(self.request.tools),
             status=_get_status(self._end),
             provider_data=self._end.provider_data,
         )

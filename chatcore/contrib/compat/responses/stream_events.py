@@ -18,7 +18,11 @@ END_EVENTS = {
     "cancelled": "response.incomplete",
 }
 
-
+# By the type of a client's call: what its events are called, and which member they write.
+CALL_EVENTS = {
+    "function_call": ("function_call_arguments", "arguments"),
+    "custom_tool_call": ("custom_tool_call_input", "input"),
+}
 # What a summary calls a part and a text is called so without one.
 REASONING_NAMES = {"part": "content_part", "text": "reasoning"}
 
@@ -95,8 +99,10 @@ class EventWriter:
                 yield from self._close_reasoning(item)
             elif item["type"] == "message":
                 yield from self._close_text(item)
-            elif item["type"] == "function_call":
+            elif item["type"] in CALL_EVENTS:
                 yield from self._write_call(item)
+            elif item["type"] == "tool_search_call":
+                yield from self._write_whole(item)
             else:
                 yield from self.add_server_item(item)
 
@@ -270,14 +276,10 @@ class EventWriter:
     def _write_call(self, item: Item) -> Iterator[Event]:
         index = self._take_index()
         place = {"item_id": item["id"], "output_index": index}
-        open_item = item | {"status": "in_progress", "arguments": ""}
-        arguments = item["arguments"]
+        name, key = CALL_EVENTS[item["type"]]
+        open_item = item | {"status": "in_progress", key: ""}
         yield self._build("response.output_item.added", output_index=index, item=open_item)
-        yield self._build("response.function_call_arguments.delta", **place, delta=arguments)
-        yield self._build(
-            "response.function_call_arguments.done",
-            **place,
-            name=item["name"],
-            arguments=arguments,
-        )
+        yield self._build(f"response.{name}.delta", **place, delta=item[key])
+        members = {key: item[key]} | ({"name": item["name"]} if key == "arguments" else {})
+        yield self._build(f"response.{name}.done", **place, **members)
         yield self._build("response.output_item.done", output_index=index, item=item)

@@ -54,7 +54,7 @@ class ResponsesView(ResponsesAPIView):
             held.enter_context(capacity.take_slot(request.user.pk))
             turn_rate.count_turn(request)
             response = UnstoredResponse(request.user, response_request)
-            headers = response.exchange.build_headers()
+            headers = response.exchange.build_headers() | response_request.ignored_header
             if response_request.stream:
                 stream = turn_streams.encode_events(response.follow())
                 on_end = held.pop_all().close
@@ -146,7 +146,7 @@ def _send_record(
     request: SignedInRequest, response_request: ResponseRequest, record: StoredResponse
 ) -> HttpResponseBase:
     """Return a stored response. Unless it is in the background, it stops when its client leaves."""
-    headers = resource.load_headers(record)
+    headers = resource.load_headers(record) | response_request.ignored_header
     if record.turn is None or response_request.is_background:
         if response_request.stream:
             return hand_over(request, turn_streams.stream_response(record), lambda: headers)

@@ -175,9 +175,15 @@ def test_only_allowed_tools_are_offered(client: OpenAI, scripted: ScriptedModel)
     assert resource["tool_choice"] == choice
 
 
-def test_a_tool_of_another_type_is_refused_by_name(client: OpenAI) -> None:
-    with pytest.raises(openai.BadRequestError, match="web_search"):
-        client.responses.create(model=MODEL, input="Hi", tools=[{"type": "web_search"}])
+def test_a_tool_that_no_server_here_runs_is_left_out_and_named(
+    client: OpenAI, scripted: ScriptedModel
+) -> None:
+    raw = client.responses.with_raw_response.create(
+        model=MODEL, input="Hi", tools=[{"type": "web_search"}, WEATHER]
+    )
+    assert raw.headers["X-Ignored-Fields"] == "tools.web_search"
+    sent = list_completions(scripted)[-1].json
+    assert [tool["function"]["name"] for tool in sent["tools"]] == ["weather"]
 
 
 def test_calls_over_the_limit_are_ignored(client: OpenAI, scripted: ScriptedModel) -> None:

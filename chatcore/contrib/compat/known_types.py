@@ -1,0 +1,106 @@
+"""What happens to each type of tool, item and block that clients send, for each API.
+
+Programs send new types before servers know them. One that is not listed here is left out, named in
+the header X-Ignored-Fields, and logged once, so that it never ends a conversation.
+"""
+
+import logging
+from collections.abc import Mapping
+from enum import StrEnum
+from functools import cache
+
+logger = logging.getLogger(__name__)
+
+
+class Handling(StrEnum):
+    """What happens to a type."""
+
+    CARRIED = "carried"
+    # As a function, since no provider here has such a type; its calls have the client's own form.
+    AS_FUNCTION = "carried as a function"
+    FLATTENED = "its tools are offered under `NAMESPACE__NAME`"
+    LIFTED = "its tools are offered, as if they stood in the request"
+    # Only a provider's own servers run it, or it has no meaning for another model.
+    LEFT_OUT = "left out"
+
+
+RESPONSES_TOOLS: Mapping[str, Handling] = {
+    "function": Handling.CARRIED,
+    "mcp": Handling.CARRIED,
+    "custom": Handling.AS_FUNCTION,
+    "tool_search": Handling.AS_FUNCTION,  # that the client runs; one of the provider's is left out
+    "namespace": Handling.FLATTENED,
+    "apply_patch": Handling.LEFT_OUT,
+    "code_interpreter": Handling.LEFT_OUT,
+    "computer": Handling.LEFT_OUT,
+    "computer_use_preview": Handling.LEFT_OUT,
+    "file_search": Handling.LEFT_OUT,
+    "image_generation": Handling.LEFT_OUT,
+    "local_shell": Handling.LEFT_OUT,
+    "programmatic_tool_calling": Handling.LEFT_OUT,
+    "shell": Handling.LEFT_OUT,
+    "web_search": Handling.LEFT_OUT,
+    "web_search_2025_08_26": Handling.LEFT_OUT,
+    "web_search_preview": Handling.LEFT_OUT,
+    "web_search_preview_2025_03_11": Handling.LEFT_OUT,
+}
+RESPONSES_ITEMS: Mapping[str, Handling] = {
+    "message": Handling.CARRIED,
+    "agent_message": Handling.CARRIED,  # what one agent of a program writes to another
+    "reasoning": Handling.CARRIED,
+    "item_reference": Handling.CARRIED,
+    "function_call": Handling.CARRIED,
+    "function_call_output": Handling.CARRIED,
+    "mcp_list_tools": Handling.CARRIED,
+    "mcp_call": Handling.CARRIED,
+    "mcp_approval_request": Handling.CARRIED,
+    "mcp_approval_response": Handling.CARRIED,
+    "compaction": Handling.CARRIED,
+    "compaction_trigger": Handling.CARRIED,
+    "additional_tools": Handling.LIFTED,
+    "custom_tool_call": Handling.AS_FUNCTION,
+    "custom_tool_call_output": Handling.AS_FUNCTION,
+    "tool_search_call": Handling.AS_FUNCTION,
+    "tool_search_output": Handling.LIFTED,
+    # Calls that a client ran, with what came of them: kept as calls of a function of this name.
+    "apply_patch_call": Handling.AS_FUNCTION,
+    "apply_patch_call_output": Handling.AS_FUNCTION,
+    "computer_call": Handling.AS_FUNCTION,
+    "computer_call_output": Handling.AS_FUNCTION,
+    "local_shell_call": Handling.AS_FUNCTION,
+    "local_shell_call_output": Handling.AS_FUNCTION,
+    "shell_call": Handling.AS_FUNCTION,
+    "shell_call_output": Handling.AS_FUNCTION,
+    # What a provider's servers ran; the answer that follows says what came of it.
+    "code_interpreter_call": Handling.LEFT_OUT,
+    "configuration_update": Handling.LEFT_OUT,
+    "file_search_call": Handling.LEFT_OUT,
+    "image_generation_call": Handling.LEFT_OUT,
+    "program": Handling.LEFT_OUT,
+    "program_output": Handling.LEFT_OUT,
+    "web_search_call": Handling.LEFT_OUT,
+    "ghost_snapshot": Handling.LEFT_OUT,  # Codex's own note of the state of its files
+}
+COMPLETIONS_TOOLS: Mapping[str, Handling] = {
+    "function": Handling.CARRIED,
+    "custom": Handling.AS_FUNCTION,
+}
+TABLES: Mapping[str, Mapping[str, Handling]] = {
+    "responses.tools": RESPONSES_TOOLS,
+    "responses.input": RESPONSES_ITEMS,
+    "chat_completions.tools": COMPLETIONS_TOOLS,
+}
+
+
+def find_handling(table: str, type: str) -> Handling:
+    """Return what happens to a type of a table; one that is not known is logged once."""
+    handling = TABLES[table].get(type)
+    if handling is None:
+        _log_unknown(table, type[:64])
+        return Handling.LEFT_OUT
+    return handling
+
+
+@cache
+def _log_unknown(table: str, type: str) -> None:
+    logger.warning("%s of the type %r are not known and are left out", table, type)
