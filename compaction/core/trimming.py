@@ -11,6 +11,7 @@ from compaction.core.tool_output import truncate_output
 from compaction.core.tool_pairs import find_safe_cuts, split_entries
 from compaction.core.transcript import TranscriptEntry, change_entry
 
+MIN_REST_OF_TURN = 0.125  # of the room, for which the question of a turn stays without its middle
 MIN_RESULT_CHARS = 400  # of a result that is shortened: less is of no use to the model
 RESULT_MARKER = (
     "\n\n[... {omitted} characters are left out here: there is no room for them ...]\n\n"
@@ -32,7 +33,7 @@ def drop_oldest_to_fit(
     Calls go with their results. The newest user message always stays, and so does the newest
     message with its pair; if these alone are over the limit they are returned all the same, and the
     caller decides. Pinned messages stay beside them, the newest first, while there is room. If the
-    rest would begin inside a turn, that turn goes completely, unless it is one of the last two.
+    rest begins inside a turn, the question of that turn stays before it, if there is room.
     (FEAT-011, Failure Handling Rules)
 
     The cut moves in steps of up to half of the room, at places that depend only on what stands
@@ -42,20 +43,24 @@ def drop_oldest_to_fit(
     if total <= limit_tokens or not entries:
         return tuple(entries)
     pieces = split_entries(entries)
-    user_indices = [
-        index for index, piece in enumerate(pieces) if any(entry.role == "user" for entry in piece)
-    ]
-    previous_index = user_indices[-2] if len(user_indices) > 1 else -1
+    questions = _find_questions(pieces)
     available_tokens = (limit_tokens - overhead_tokens) / token_ratio
     sizes = [sum(entry.tokens for entry in piece) for piece in pieces]
-    lasting_indices = _find_lasting_pieces(pieces, sizes, user_indices[-1:], available_tokens)
-    starts = [0, *accumulate(sizes)]
+    lasting_indices = _find_lasting_pieces(pieces, sizes, questions[-1], available_tokens)
     lasting_sizes = [size if index in lasting_indices else 0 for index, size in enumerate(sizes)]
-    cut = _find_fitting_cut(starts, [0, *accumulate(lasting_sizes)], available_tokens)
+    starts = [0, *accumulate(sizes)]
+    lasting_starts = [0, *accumulate(lasting_sizes)]
+    cut = _find_fitting_cut(starts, lasting_starts, available_tokens)
     cut = _find_steady_cut(starts, cut, available_tokens)
-    # A turn without its question confuses the model, so the rest of it goes too.
-    while cut < previous_index and pieces[cut][0].role != "user":
-        cut += 1
+    question = questions[cut]
+    if question is not None and question < cut and question not in lasting_indices:
+        free_tokens = available_tokens - sizes[question]
+        rests = [
+            starts[-1] - start + kept for start, kept in zip(starts, lasting_starts, strict=True)
+        ]
+        cut = _find_cut_in_turn(starts, rests, questions, cut, free_tokens)
+        if questions[cut] == question:
+            lasting_indices.add(question)
     return tuple(
         entry
         for index, piece in enumerate(pieces)
@@ -64,15 +69,28 @@ def drop_oldest_to_fit(
     )
 
 
+def _find_questions(pieces: Sequence[Sequence[TranscriptEntry]]) -> list[int | None]:
+    """Return for each piece the index of the newest question up to it; None before the first."""
+    questions: list[int | None] = []
+    question = None
+    for index, piece in enumerate(pieces):
+        if any(entry.role == "user" for entry in piece):
+            question = index
+        questions.append(question)
+    return questions
+
+
 def _find_lasting_pieces(
     pieces: Sequence[Sequence[TranscriptEntry]],
     sizes: Sequence[int],
-    question_indices: Sequence[int],
+    newest_question: int | None,
     available_tokens: float,
 ) -> set[int]:
     """Return the indices of the pieces that stay wherever the cut is: question and pinned ones."""
     newest_index = len(pieces) - 1
-    lasting_indices = {newest_index, *question_indices}
+    lasting_indices = {newest_index}
+    if newest_question is not None:
+        lasting_indices.add(newest_question)
     free_tokens = available_tokens - sum(sizes[index] for index in lasting_indices)
     for index in reversed(range(newest_index)):
         is_pinned = any(entry.pinned for entry in pieces[index])
@@ -110,6 +128,25 @@ def _find_steady_cut(starts: Sequence[int], cut: int, available_tokens: float) -
                 return steady_cut
         step //= 2
     return cut
+
+
+def _find_cut_in_turn(
+    starts: Sequence[int],
+    rests: Sequence[int],
+    questions: Sequence[int | None],
+    cut: int,
+    free_tokens: float,
+) -> int:
+    """Return the first piece of a turn from which everything fits beside the turn's question.
+
+    `rests` are the tokens of what is sent with the cut before each piece. Where little of the turn
+    would be left, it goes completely, up to the next question.
+    """
+    turn_end = next(index for index in range(cut, len(questions)) if questions[index] == index)
+    while cut < turn_end and rests[cut] > free_tokens:
+        cut = _find_steady_cut(starts, cut + 1, free_tokens)
+    is_little_left = starts[turn_end] - starts[cut] < free_tokens * MIN_REST_OF_TURN
+    return turn_end if is_little_left else cut
 
 
 def _round_to_step(tokens: float) -> int:

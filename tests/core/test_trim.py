@@ -46,7 +46,7 @@ def test_overhead_and_scale_count() -> None:
     assert drop_oldest_to_fit(talk(20), limit_tokens=480, token_ratio=2.0) == plain
 
 
-def test_the_rest_does_not_begin_inside_a_turn() -> None:
+def test_the_rest_does_not_begin_without_a_question() -> None:
     assert seqs(drop_oldest_to_fit(talk(5), limit_tokens=70)) == [5, 6, 7, 8, 9, 10]
 
 
@@ -89,7 +89,36 @@ def test_a_call_goes_with_its_results() -> None:
         entry(4, "tool", call_id="a"),
     ]
     entries += [entry(5, "assistant"), entry(6, "user")]
-    assert seqs(drop_oldest_to_fit(entries, limit_tokens=40)) == [5, 6]
+    assert seqs(drop_oldest_to_fit(entries, limit_tokens=40)) == [1, 5, 6]
+    assert seqs(drop_oldest_to_fit(entries, limit_tokens=20)) == [6]
+
+
+def test_a_long_turn_is_cut_inside_however_many_turns_follow() -> None:
+    entries = [entry(1, "user", 30)]
+    for number in range(60):
+        entries += [
+            entry(2 * number + 2, "assistant", 40, calls=f"{number:c}"),
+            entry(2 * number + 3, "tool", 160, call_id=f"{number:c}"),
+        ]
+    entries.append(entry(122, "assistant", 50))
+    for number in range(30):
+        entries.append(entry(123 + 2 * number, "user", 20))
+        rest = drop_oldest_to_fit(entries, limit_tokens=4000)
+        entries.append(entry(124 + 2 * number, "assistant", 20))
+        used_tokens = sum(each.tokens for each in rest)
+        assert 2000 <= used_tokens <= 4000
+        assert rest[0].seq == 1
+        assert all(each.role == "assistant" for each in rest[1:2])
+
+
+def test_a_question_that_has_no_room_goes_with_its_turn() -> None:
+    entries = [
+        entry(1, "user", 500),
+        entry(2, "assistant", 100),
+        entry(3, "user"),
+        entry(4, "assistant"),
+    ]
+    assert seqs(drop_oldest_to_fit([*entries, entry(5, "user")], limit_tokens=100)) == [3, 4, 5]
 
 
 def test_the_newest_user_message_stays_and_its_oldest_rounds_go() -> None:
