@@ -1,7 +1,7 @@
 """Messages as clients send them, before they are stored or sent on."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from uuid import UUID
 
@@ -72,6 +72,26 @@ class ClientMessage:
 def convert_messages(messages: Iterable[ClientMessage], model: AiModel) -> list[ChatMessage]:
     """Return messages for the provider of a model."""
     return [message.to_chat_message(supports_images=model.may_see_images) for message in messages]
+
+
+def add_system_text(messages: list[ClientMessage], text: str) -> None:
+    """Add a text of the system that follows other messages, marked, in its place.
+
+    Programs remind their model in the middle of a conversation. In front of it, each new reminder
+    would change the first words of the request, and its provider would read everything anew. Few
+    models take such a message where it stands, so it ends the message of the user or the result of
+    a tool before it. Before the calls of an answer it would part them from their results.
+    """
+    marked_text = f"<system-message>\n{text}\n</system-message>"
+    for index in reversed(range(len(messages))):
+        message = messages[index]
+        if message.role != "assistant":
+            content = "\n\n".join(part for part in (message.content, marked_text) if part)
+            messages[index] = replace(message, content=content)
+            return
+        if not message.calls:
+            break
+    messages.append(ClientMessage(role="user", content=marked_text))
 
 
 def store_files(

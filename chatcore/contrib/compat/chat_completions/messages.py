@@ -8,7 +8,7 @@ from textwrap import shorten
 from typing import Any
 
 from chatcore.base.rest.problems import InvalidFieldError
-from chatcore.contrib.compat.client_messages import ClientMessage
+from chatcore.contrib.compat.client_messages import ClientMessage, add_system_text
 from chatcore.contrib.compat.content_parts import (
     Content,
     iterate_objects,
@@ -48,7 +48,7 @@ MAX_ARGUMENT_CHARS = 300
 
 
 def parse_messages(messages: object, model: AiModel) -> tuple[str | None, list[ClientMessage]]:
-    """Return the joined system texts (None if there are none) and the other messages.
+    """Return the joined leading system texts (None if there are none) and the other messages.
 
     Empty messages are left out. Raises the 400 problem that names the field, and TooLargeProblem.
     """
@@ -59,11 +59,15 @@ def parse_messages(messages: object, model: AiModel) -> tuple[str | None, list[C
     client_messages: list[ClientMessage] = []
     for path, message in iterate_objects(messages, "messages"):
         if message.get("role") in ("system", "developer"):
-            content = _parse_content(message.get("content"), path)
-            system_texts.append(limit_text(content.text, path))
-        else:
-            client_messages.append(_parse_message(message, path, model))
-    client_messages = [message for message in client_messages if message.has_content]
+            text = limit_text(_parse_content(message.get("content"), path).text, path)
+            if not client_messages:
+                system_texts.append(text)
+            elif text:
+                add_system_text(client_messages, text)
+            continue
+        client_message = _parse_message(message, path, model)
+        if client_message.has_content:
+            client_messages.append(client_message)
     if not client_messages:
         raise InvalidFieldError("messages", "None of the messages has any content.")
     return "\n\n".join(system_texts) if system_texts else None, client_messages

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chatcore.base.rest.problems import InvalidFieldError
-from chatcore.contrib.compat.client_messages import ClientMessage
+from chatcore.contrib.compat.client_messages import ClientMessage, add_system_text
 from chatcore.contrib.compat.content_parts import (
     iterate_objects,
     limit_messages,
@@ -40,7 +40,7 @@ class Input:
 
 
 def parse_input(body: Mapping[str, object], model: AiModel) -> Input:
-    """Return the system texts and the messages; empty messages are left out.
+    """Return the leading system texts and the messages; empty messages are left out.
 
     Raises the 400 problem that names the field, and TooLargeProblem.
     """
@@ -64,7 +64,9 @@ def _add_system(parsed_input: Input, value: object, path: str) -> None:
         return
     blocks = parse_blocks(value, path, ("text",))
     text = limit_text(blocks.text, path)
-    if text:
+    if text and parsed_input.messages:
+        add_system_text(parsed_input.messages, text)
+    elif text:
         parsed_input.system_texts.append(text)
         parsed_input.system_cache_control = (
             blocks.cache_control or parsed_input.system_cache_control

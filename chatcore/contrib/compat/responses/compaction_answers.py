@@ -16,7 +16,7 @@ def compact(user: User, request: ResponseRequest) -> tuple[dict[str, object], di
     with capacity.take_slot(user.pk):
         session, origin = storage.store_input(user, request)
         report = compactions.compact_session(session, instructions=request.instructions)
-    system_texts = [*origin.system_texts, *request.input.system_texts]
+    system_texts = origin.add_system_texts(request)
     content = compactions.write_seal(
         session, seq=session.last_seq, system_texts=system_texts, report=report
     )
@@ -45,7 +45,7 @@ def answer_trigger(user: User, request: ResponseRequest) -> StoredResponse:
     with capacity.take_slot(user.pk):
         session, origin = storage.store_input(user, request)
         report = compactions.compact_session(session)
-    system_texts = [*origin.system_texts, *request.input.system_texts]
+    system_texts = origin.add_system_texts(request)
     content = compactions.write_seal(
         session, seq=session.last_seq, system_texts=system_texts, report=report
     )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from chatcore.base.rest.problems import InvalidFieldError
-from chatcore.contrib.compat.client_messages import ClientMessage
+from chatcore.contrib.compat.client_messages import ClientMessage, add_system_text
 from chatcore.contrib.compat.content_parts import (
     iterate_objects,
     join_texts,
@@ -160,7 +160,10 @@ class _InputParser:
         if role in SYSTEM_ROLES:
             if content.files:
                 raise InvalidFieldError(f"{path}.content", "A system text has no files.")
-            self.result.system_texts.append(content.text)
+            if not self.result.messages:
+                self.result.system_texts.append(content.text)
+            elif content.text:
+                add_system_text(self.result.messages, content.text)
         elif role == "user":
             if content.text or content.files:
                 self.result.messages.append(

@@ -30,6 +30,13 @@ class Origin:
     system_texts: list[str] = field(default_factory=list)
     summary: str = ""
 
+    def add_system_texts(self, request: ResponseRequest) -> list[str]:
+        """Return the system texts so far with those of a request, each once.
+
+        A client that sends its whole history sends them all again.
+        """
+        return list(dict.fromkeys([*self.system_texts, *request.input.system_texts]))
+
 
 def find_origin(user: User, request: ResponseRequest) -> Origin:
     """Return what the request continues.

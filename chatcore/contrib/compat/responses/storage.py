@@ -189,7 +189,7 @@ def _build_record(request: ResponseRequest, origin: Origin, session: Session) ->
         previous=origin.previous,
         input_key=history.extend_key(origin.key, messages) if is_known else "",
         request=echo,
-        system_texts=[*origin.system_texts, *request.input.system_texts],
+        system_texts=origin.add_system_texts(request),
     )
 
 
@@ -251,11 +251,12 @@ def _check_out(session: Session, head_seq: int | None) -> Message | None:
 
 def _apply_settings(session: Session, request: ResponseRequest, origin: Origin) -> None:
     """Store the request's model, parameters and system texts in the session, if they are new."""
-    system_texts = [*origin.system_texts, *request.input.system_texts]
     values = {
         "model": request.model,
         "params": request.params,
-        "system_prompt": join_texts([request.instructions, *system_texts, origin.summary]),
+        "system_prompt": join_texts(
+            [request.instructions, *origin.add_system_texts(request), origin.summary]
+        ),
     }
     record_differences(session, values)
 
