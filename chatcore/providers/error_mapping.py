@@ -23,6 +23,7 @@ from chatcore.providers.errors import (
     ImagesRefused,
     ProviderAuth,
     ProviderError,
+    ProviderOverloaded,
     ProviderRateLimited,
     ProviderRejected,
     ProviderTimeout,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:  # a second to import, and most processes call no model
 logger = logging.getLogger(__name__)
 
 # An error inside a stream comes after the status 200: there its own type decides.
+OVERLOADED = 529  # Anthropic's own status
 _STATUS_BY_KIND = {
     "invalid_request_error": 400,
     "exceed_context_size_error": 400,
@@ -45,7 +47,7 @@ _STATUS_BY_KIND = {
     "not_found_error": 404,
     "request_too_large": 413,
     "timeout_error": 504,
-    "overloaded_error": 529,
+    "overloaded_error": OVERLOADED,
 }
 _KIND_MEMBERS = ("type", "code", "status", "error_type", "http_code", "status_code")
 _BAD_KEY_PATTERN = re.compile(
@@ -282,15 +284,17 @@ def _classify_by_status(refusal_info: Refusal) -> ProviderError:
             retry_after=refusal_info.retry_after,
         )
     if status >= 500 or status < 400 or status in (409, 425):
-        return ProviderUnavailable(
+        error_class = ProviderOverloaded if status == OVERLOADED else ProviderUnavailable
+        return error_class(
             f"The provider failed with {status}: {refusal_info.message}"
             f"{_describe_wait(refusal_info.retry_after)}",
             retry_after=refusal_info.retry_after,
         )
     if status in (404, 405) and refusal_info.address:
         refused += f" This address was asked: {refusal_info.address}"
-    error_class = ToolsRefused if _NO_TOOLS_PATTERN.search(text) else ProviderRejected
-    return error_class(refused)
+    if _NO_TOOLS_PATTERN.search(text):
+        return ToolsRefused(refused)
+    return ProviderRejected(refused)
 
 
 def _describe_wait(seconds: float | None) -> str:

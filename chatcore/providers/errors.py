@@ -48,7 +48,14 @@ class ProviderRateLimited(ProviderError):
 
 
 class ProviderUnavailable(ProviderError):
-    """The provider is down, overloaded or unreachable, or its answer cannot be read."""
+    """The provider is down or unreachable, or its answer cannot be read."""
+
+
+class ProviderOverloaded(ProviderUnavailable):
+    """The provider has no room for anybody's requests now (529)."""
+
+    type = "provider_overloaded"
+    status = 503
 
 
 class ProviderTimeout(ProviderError):

@@ -8,6 +8,7 @@ _CONTENT = re.compile(r"content.?(policy|filter|management)|safety|moderation|fl
 _UNKNOWN = re.compile(r"not.?found|not exist|unknown|no access|no such", re.IGNORECASE)
 _KINDS = {
     "provider_auth": "key",
+    "provider_overloaded": "wait",
     "provider_rate_limited": "wait",
     "context_overflow": "length",
     "context_budget_exceeded": "length",

@@ -27,6 +27,7 @@ DOCUMENTED = {
     (429, "too_many_compactions"),
     (502, "provider_unavailable"),
     (502, "interrupted"),
+    (503, "provider_overloaded"),
     (503, "provider_rate_limited"),
     (503, "provider_unavailable"),
     (503, "database_unavailable"),

@@ -20,7 +20,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 from chatcore.base.rest import limits
-from chatcore.base.rest.problems import TooLargeProblem
+from chatcore.base.rest.problems import Problem, TooLargeProblem
 from chatcore.base.slots import PersonLocks
 from chatcore.base.threads import give_back_connection
 from chatcore.base.truncation import clean_json
@@ -75,10 +75,12 @@ class JsonBodyParser(BaseParser):
     ) -> Any:
         """Return the JSON value of the body.
 
-        Raises TooLargeProblem (413) above `max_bytes` or `max_values`, and ParseError (400) for
-        what is not JSON.
+        Raises TooLargeProblem (413) above `max_bytes` or `max_values`, ParseError (400) for what is
+        not JSON, and the 415 problem for a body that is compressed.
         """
         request = (parser_context or {}).get("request")
+        if isinstance(request, Request):
+            _refuse_compressed_body(request)
         if not isinstance(request, Request) or not is_large(request):
             return self._read(stream)
         with hold_large_body(name_sender(request)):
@@ -98,6 +100,13 @@ class JsonBodyParser(BaseParser):
             raise TooLargeProblem(str(error)) from None
         except ValueError as error:
             raise ParseError(f"The body is not JSON: {error}") from None
+
+
+def _refuse_compressed_body(request: Request) -> None:
+    encoding = request.headers.get("Content-Encoding") or "identity"
+    if encoding.strip().lower() != "identity":
+        detail = f"Send the body as it is: the Content-Encoding {encoding[:40]!r} is not read here."
+        raise Problem(415, "unsupported_media_type", detail)
 
 
 def name_sender(request: Any) -> str:

@@ -46,5 +46,11 @@ FOR_ALL = [
     re_path("", completion_views.UnknownUrlView.as_view()),
 ]
 
+# What clients ask for whose base address lacks /v1.
+WITHOUT_VERSION = r"^(?:chat/completions|completions|embeddings|models|responses)/?$"
+
 served_routes = [route for name, routes in ROUTES.items() if is_on(name) for route in routes]
-urlpatterns = [path("v1/", include([*served_routes, *FOR_ALL]))]
+urlpatterns = [
+    path("v1/", include([*served_routes, *FOR_ALL])),
+    re_path(WITHOUT_VERSION, completion_views.UnknownUrlView.as_view()),
+]

@@ -87,6 +87,12 @@ class ModelDetailView(ModelsView):
         return Response(format_model(get_usable_model(request.user, name)))
 
 
+WITHOUT_VERSION = " The base address of OpenAI's clients ends in /v1 here: {origin}/v1."
+VERSION_TWICE = (
+    " The base address of this client, which adds /v1 itself, is {origin}, without /v1 at its end."
+)
+
+
 class UnknownUrlView(CompatibleAPIView):
     """Any other path under /v1/."""
 
@@ -94,7 +100,11 @@ class UnknownUrlView(CompatibleAPIView):
     permission_classes = ()
 
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
-        """Raise the 404 problem for every method."""
-        raise errors.OpenAIProblem(
-            404, "unknown_url", f"Unknown request URL: {request.method} {request.path[:200]}."
-        )
+        """Raise the 404 problem for every method; it names the address that was meant."""
+        detail = f"Unknown request URL: {request.method} {request.path[:200]}."
+        origin = f"{request.scheme}://{request.get_host()}"
+        if not request.path.startswith("/v1/"):
+            detail += WITHOUT_VERSION.format(origin=origin)
+        elif request.path.startswith("/v1/v1/"):
+            detail += VERSION_TWICE.format(origin=origin)
+        raise errors.OpenAIProblem(404, "unknown_url", detail)

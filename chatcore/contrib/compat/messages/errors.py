@@ -26,7 +26,7 @@ ERROR_TYPES = {
     504: "timeout_error",
     529: "overloaded_error",
 }
-STATUSES = {"overloaded": 529, "budget_spent": 402}
+STATUSES = {"overloaded": 529, "provider_overloaded": 529, "budget_spent": 402}
 # Words in Anthropic's own messages by which libraries know these errors, around our sentence.
 MESSAGES = {
     "context_overflow": "prompt is too long: {}",

@@ -1,7 +1,9 @@
 """Chat completions that fail, and the errors that OpenAI's own client makes of it."""
 
+import gzip
 from typing import Any
 
+import httpx
 import openai
 import pytest
 from openai import OpenAI
@@ -128,3 +130,35 @@ def test_an_address_that_is_none_says_so_in_the_same_form(client: OpenAI) -> Non
     with pytest.raises(openai.NotFoundError) as refusal:
         client.moderations.create(input="text")
     assert refusal.value.code == "unknown_url"
+
+
+@pytest.mark.parametrize(
+    ("path", "address"),
+    [
+        ("/chat/completions", "/v1."),
+        ("/responses", "/v1."),
+        ("/models", "/v1."),
+        ("/v1/v1/messages", ", without /v1 at its end."),
+        ("/v1/v1/chat/completions", ", without /v1 at its end."),
+    ],
+)
+def test_a_wrong_base_address_names_the_right_one(live: Live, path: str, address: str) -> None:
+    answer = httpx.post(f"{live.url}{path}", json={})
+    assert answer.status_code == 404
+    error = answer.json()["error"]
+    assert error["code"] == "unknown_url"
+    assert f"{live.url}{address}" in error["message"]
+
+
+def test_a_compressed_body_is_refused_by_its_encoding(client: OpenAI) -> None:
+    answer = httpx.post(
+        f"{client.base_url}chat/completions",
+        content=gzip.compress(b"{}"),
+        headers={
+            "authorization": f"Bearer {client.api_key}",
+            "content-type": "application/json",
+            "content-encoding": "gzip",
+        },
+    )
+    assert answer.status_code == 415
+    assert "gzip" in answer.json()["error"]["message"]

@@ -88,6 +88,13 @@ def test_a_provider_that_throttles_is_a_rate_limit(gpt: Anthropic, scripted: Scr
     assert refusal.value.type == "rate_limit_error"
 
 
+def test_an_overloaded_provider_is_told_as_such(gpt: Anthropic, scripted: ScriptedModel) -> None:
+    scripted.default = Reply(status=529, text="Overloaded", headers={"retry-after": "7"})
+    with pytest.raises(anthropic.APIStatusError) as refusal:
+        ask(gpt)
+    assert (refusal.value.status_code, refusal.value.type) == (529, "overloaded_error")
+
+
 def test_a_full_server_is_overloaded(gpt: Anthropic, settings: Any) -> None:
     settings.CHATCORE = settings.CHATCORE | {"TURNS_AT_ONCE": 0}
     with pytest.raises(anthropic.OverloadedError) as refusal:
