@@ -29,7 +29,8 @@ class Reply:
     delay: float = 0.0  # seconds before the first byte
     chunk_delay: float = 0.0  # seconds between content chunks
     chunks: Sequence[str] | None = None  # the pieces of the text
-    # llama.cpp's (cached, processed, total) while it reads, sent before the text if asked for
+    # llama.cpp's (cached, processed, total) while it reads, sent before the text if asked for, with
+    # `chunk_delay` between them
     reading: Sequence[tuple[int, int, int]] = ()
     cut_after: int | None = None  # drop the connection after that many content chunks
     hang: bool = False  # never answer; with cut_after: stop sending there instead of dropping
@@ -144,7 +145,7 @@ def build_openai_events(reply: Reply, request: dict[str, Any]) -> Iterator[Event
     for cached, processed, total in reply.reading if request.get("return_progress") else ():
         progress = {"cache": cached, "processed": processed, "total": total, "time_ms": 1}
         choice = {"index": 0, "delta": {"role": "assistant", "content": None}}
-        yield Event(frame | {"choices": [choice], "prompt_progress": progress})
+        yield Event(frame | {"choices": [choice], "prompt_progress": progress}, content=True)
     yield build_chunk({"role": "assistant", "content": ""})
     yield from (
         build_chunk({"reasoning_content": piece}, content=True)

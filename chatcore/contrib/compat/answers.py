@@ -21,7 +21,6 @@ from chatcore.contrib.compat.chat_completions.request import (
 from chatcore.contrib.compat.chat_completions.side_calls import is_side_call
 from chatcore.contrib.compat.chat_completions.stateless import StatelessExchange
 from chatcore.contrib.compat.chat_completions.streams import ClientWatch
-from chatcore.events.log import HEARTBEAT_SECONDS
 from chatcore.models import Turn
 from chatcore.providers.base import Request as ProviderRequest
 from chatcore.providers.base import StreamEnd, StreamPart
@@ -84,7 +83,7 @@ def _answer_with_memory(
     call_at_end(request, watch.stop_unless_over)
     ignored_header = build_ignored_header(completion_request.ignored_fields)
     if completion_request.stream:
-        parts = watch.watch_parts(memory.stream_parts(turn, after_seq))
+        parts = streams.add_heartbeats(watch.watch_parts(memory.stream_parts(turn, after_seq)))
         return streams.hand_over(
             request,
             form.stream(parts, lambda: get_compactor().estimate_tokens(session)),
@@ -114,7 +113,7 @@ def _answer_without_memory(
     )
     ignored_header = build_ignored_header(completion_request.ignored_fields)
     if completion_request.stream:
-        parts = streams.add_heartbeats(exchange.stream_parts(), HEARTBEAT_SECONDS)
+        parts = streams.add_heartbeats(exchange.stream_parts())
         return streams.hand_over(
             request,
             form.stream(parts, lambda: int(exchange.build_headers()["X-Context-Tokens"])),

@@ -127,8 +127,8 @@ def store_history(session: Session, completion_request: CompletionRequest) -> No
     session.refresh_from_db()
 
 
-async def stream_parts(turn: Turn, after_seq: int) -> AsyncGenerator[StreamPart | None]:
-    """Yield the turn's answer in parts, from its events after `after_seq`; None is a heartbeat.
+async def stream_parts(turn: Turn, after_seq: int) -> AsyncGenerator[StreamPart]:
+    """Yield the turn's answer in parts, from its events after `after_seq`.
 
     Texts before and after calls of built-in tools are paragraphs of one answer. Raises the problem
     of a turn that fails.
@@ -143,8 +143,8 @@ async def stream_parts(turn: Turn, after_seq: int) -> AsyncGenerator[StreamPart 
     async with contextlib.aclosing(event_log.follow_events(turn.session_id, after_seq)) as events:
         async for event in events:
             if event is None:
-                yield None
-            elif event.name == EventType.MESSAGE_CREATED and event.data["turn"] == str(turn.pk):
+                continue
+            if event.name == EventType.MESSAGE_CREATED and event.data["turn"] == str(turn.pk):
                 message_ids.add(event.data["message"])
                 needs_gap = has_text
             elif event.name == EventType.MESSAGE_DELTA and event.data["message"] in message_ids:

@@ -16,6 +16,7 @@ from chatcore.api import event_streams
 from chatcore.api.long_responses import hand_over_stream, run_for_client
 from chatcore.base.threads import run_in_thread
 from chatcore.contrib.compat.chat_completions import errors
+from chatcore.events import log as event_log
 from chatcore.models import Session, Turn
 from chatcore.providers.base import ReasoningDelta, StreamEnd, StreamPart, TextDelta
 from chatcore.turns import control
@@ -160,7 +161,7 @@ async def _await_start(body: AsyncGenerator[bytes]) -> None:
     await anext(body)
 
 
-async def collect_parts(parts: AsyncIterator[StreamPart | None]) -> tuple[str, str, StreamEnd]:
+async def collect_parts(parts: AsyncIterator[StreamPart]) -> tuple[str, str, StreamEnd]:
     """Return text, reasoning and final part of an answer."""
     texts: list[str] = []
     reasoning_texts: list[str] = []
@@ -170,25 +171,25 @@ async def collect_parts(parts: AsyncIterator[StreamPart | None]) -> tuple[str, s
             texts.append(part.text)
         elif isinstance(part, ReasoningDelta):
             reasoning_texts.append(part.text)
-        elif part is not None:
+        else:
             final_part = part
     return "".join(texts), "".join(reasoning_texts), final_part
 
 
-async def add_heartbeats(
-    parts: AsyncGenerator[StreamPart], seconds: float
-) -> AsyncGenerator[StreamPart | None]:
-    """Yield the parts, and None after each `seconds` without one.
+async def add_heartbeats(parts: AsyncGenerator[Part]) -> AsyncGenerator[Part | None]:
+    """Yield the parts of an answer, and None after each HEARTBEAT_SECONDS without one.
 
-    Closing this generator closes `parts`.
+    The parts are what the client is sent, so the clock is the client's: the events of a session by
+    which the progress of a compaction or of a model that reads is reported do not move it. Closing
+    this generator closes `parts`.
     """
-    next_part: asyncio.Task[StreamPart | None] | None = None
+    next_part: asyncio.Task[Part | None] | None = None
     try:
         while True:
             # The task outlives a heartbeat: `asyncio.timeout` would cancel the provider's stream.
             if next_part is None:
                 next_part = asyncio.ensure_future(_get_next_part(parts))
-            finished_tasks, _ = await asyncio.wait({next_part}, timeout=seconds)
+            finished_tasks, _ = await asyncio.wait({next_part}, timeout=event_log.HEARTBEAT_SECONDS)
             if not finished_tasks:
                 yield None
                 continue
@@ -205,5 +206,5 @@ async def add_heartbeats(
         await parts.aclose()
 
 
-async def _get_next_part(parts: AsyncGenerator[StreamPart]) -> StreamPart | None:
+async def _get_next_part(parts: AsyncGenerator[Part]) -> Part | None:
     return await anext(parts, None)

@@ -14,7 +14,11 @@ from chatcore.api.long_responses import run_for_client
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.auth import SignedInRequest
 from chatcore.base.token_estimate import estimate_tokens
-from chatcore.contrib.compat.chat_completions.streams import hand_over
+from chatcore.contrib.compat.chat_completions.streams import (
+    HEARTBEAT_COMMENT,
+    add_heartbeats,
+    hand_over,
+)
 from chatcore.contrib.compat.chat_completions.views import CompatibleAPIView
 from chatcore.contrib.compat.passed_on.request import PassedRequest, parse_passed_request
 from chatcore.providers import openai as openai_provider
@@ -24,6 +28,8 @@ from chatcore.providers.registry import build_connection
 from chatcore.providers.server_sent_events import EventSplitter
 from chatcore.turns import capacity
 from models_registry.prices import TokenUse
+
+EVENT_ENDS = (b"\n\n", b"\r\n\r\n")
 
 
 class PassedOnView(CompatibleAPIView):
@@ -42,7 +48,7 @@ class PassedOnView(CompatibleAPIView):
             # The provider may take long, and other requests need this thread's connection.
             close_old_connections()
             if passed_request.is_stream:
-                stream = _stream_answer(connection, passed_request, call)
+                stream = _add_comments(_stream_answer(connection, passed_request, call))
                 response = hand_over(request, stream, dict, on_end=slot.release)
                 held.pop_all()  # the stream ends the call
                 return response
@@ -88,6 +94,18 @@ async def _stream_answer(
             for _, data in splitter.feed(chunk):
                 _note_event(call, data)
             yield chunk
+
+
+async def _add_comments(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    """Yield a provider's stream, and comments between its events while nothing comes."""
+    is_between_events = True
+    async with aclosing(add_heartbeats(chunks)) as parts:
+        async for chunk in parts:
+            if chunk is not None:
+                is_between_events = chunk.endswith(EVENT_ENDS)
+                yield chunk
+            elif is_between_events:
+                yield HEARTBEAT_COMMENT
 
 
 def _note_event(call: Reservation, data: bytes) -> None:

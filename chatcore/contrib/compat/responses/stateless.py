@@ -20,7 +20,6 @@ from chatcore.contrib.compat.chat_completions.stateless import (
     StatelessExchange,
     build_provider_request,
 )
-from chatcore.contrib.compat.chat_completions.streams import add_heartbeats
 from chatcore.contrib.compat.client_messages import convert_messages
 from chatcore.contrib.compat.responses import ids, origins, resource, resuming
 from chatcore.contrib.compat.responses.mcp import items as mcp_items
@@ -35,7 +34,6 @@ from chatcore.contrib.compat.responses.output_items import (
 )
 from chatcore.contrib.compat.responses.request import ResponseRequest
 from chatcore.contrib.compat.responses.stream_events import Event, EventWriter
-from chatcore.events.log import HEARTBEAT_SECONDS
 from chatcore.providers.base import (
     ChatMessage,
     ReasoningDelta,
@@ -107,8 +105,8 @@ class UnstoredResponse:
         self._usage: Usage | None = None
         self._call_count = 0
 
-    async def follow(self) -> AsyncGenerator[Event | None]:
-        """Yield the events of the response; None is a heartbeat."""
+    async def follow(self) -> AsyncGenerator[Event]:
+        """Yield the events of the response."""
         writer = EventWriter(self.request.reasoning_form)
         for event in writer.begin(self.build_resource("in_progress")):
             yield event
@@ -162,17 +160,14 @@ class UnstoredResponse:
         """Return the conversation up to the end of this answer."""
         return Memory(messages=self.messages, system_texts=self.request.input.system_texts)
 
-    async def _follow_round(self, writer: EventWriter) -> AsyncGenerator[Event | None]:
+    async def _follow_round(self, writer: EventWriter) -> AsyncGenerator[Event]:
         """Yield the events of one call of the model, and of the calls that servers answer."""
         stem = ids.build_random_stem()
         writer.begin_message(stem)
         texts: dict[type, list[str]] = {TextDelta: [], ReasoningDelta: []}
-        parts = add_heartbeats(self.exchange.stream_parts(), HEARTBEAT_SECONDS)
-        async with aclosing(parts):
+        async with aclosing(self.exchange.stream_parts()) as parts:
             async for part in parts:
-                if part is None:
-                    yield None
-                elif isinstance(part, StreamEnd):
+                if isinstance(part, StreamEnd):
                     self._end = self._note_end(part)
                 else:
                     texts[type(part)].append(part.text)

@@ -5,7 +5,11 @@ from contextlib import aclosing
 from typing import Any
 
 from chatcore.base.threads import run_in_thread
-from chatcore.contrib.compat.chat_completions.streams import DONE_EVENT, HEARTBEAT_COMMENT
+from chatcore.contrib.compat.chat_completions.streams import (
+    DONE_EVENT,
+    HEARTBEAT_COMMENT,
+    add_heartbeats,
+)
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.responses import errors, ids, records, resource
 from chatcore.contrib.compat.responses.mcp import items as mcp_items
@@ -35,16 +39,16 @@ async def stream_response(
 
 
 async def encode_events(
-    events: AsyncGenerator[Event | None], *, starting_after: int | None = None
+    events: AsyncGenerator[Event], *, starting_after: int | None = None
 ) -> AsyncGenerator[bytes]:
-    """Yield events as Server-Sent Events, those after a number if one is given.
+    """Yield events as Server-Sent Events with heartbeats, those after a number if one is given.
 
     The status is sent before an answer can fail, so an error becomes an event.
     """
     number = 0
     try:
-        async with aclosing(events):
-            async for event in events:
+        async with aclosing(add_heartbeats(events)) as parts:
+            async for event in parts:
                 if event is None:
                     yield HEARTBEAT_COMMENT
                     continue
@@ -78,8 +82,8 @@ def cancel_response(record: StoredResponse) -> None:
         control.cancel_turn(record.session_id)
 
 
-async def follow_response(record: StoredResponse) -> AsyncGenerator[Event | None]:
-    """Yield the events of a response, stored and future ones; None is a heartbeat."""
+async def follow_response(record: StoredResponse) -> AsyncGenerator[Event]:
+    """Yield the events of a response, stored and future ones."""
     writer = EventWriter(get_reasoning_form(record.request))
     for event in writer.begin(await run_in_thread(_load_first_resource, record)):
         yield event
@@ -98,7 +102,7 @@ async def follow_response(record: StoredResponse) -> AsyncGenerator[Event | None
         yield event
 
 
-async def _follow_log(record: StoredResponse, writer: EventWriter) -> AsyncGenerator[Event | None]:
+async def _follow_log(record: StoredResponse, writer: EventWriter) -> AsyncGenerator[Event]:
     """Yield the events that the log has of the response, up to the end of its output."""
     message_ids: set[int] = set()
     for event in await run_in_thread(_begin_items, record, writer):
@@ -107,7 +111,6 @@ async def _follow_log(record: StoredResponse, writer: EventWriter) -> AsyncGener
     async with aclosing(log_events):
         async for log_event in log_events:
             if log_event is None:
-                yield None
                 continue
             data = log_event.data
             is_own = data.get("turn") == str(record.turn_id)

@@ -241,9 +241,8 @@ class Connection:
                 del _remembered_bytes[self.user.pk]
         return memory
 
-    async def _send_event(self, event: Event | None) -> None:
-        if event is None:
-            return  # the server's own pings keep the connection open
+    async def _send_event(self, event: Event) -> None:
+        # No heartbeats: the server's own pings keep the connection open.
         text = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
         with contextlib.suppress(OSError):
             await self._send({"type": "websocket.send", "text": text})
