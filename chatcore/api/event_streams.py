@@ -142,8 +142,8 @@ def _rebuild_end_event(turn: Turn) -> Event:
     """Return the event that ended the turn, with the number of the last one that is not kept."""
     answers = turn.messages.filter(role=Message.Role.ASSISTANT).order_by("-seq")
     is_completed = turn.status == Turn.Status.COMPLETED
-    answer_id = answers.values_list("pk", flat=True).first() if is_completed else None
-    name, payload = lifecycle.build_end_event(turn, message_id=answer_id)
+    answer = answers.only("left_out_count").first() if is_completed else None
+    name, payload = lifecycle.build_end_event(turn, answer=answer)
     first_seq = turn.first_event_seq
     return Event(
         session=turn.session_id,

@@ -291,6 +291,7 @@ def build_turn_response(turn: Turn) -> Response:
         "tool_messages": [row for row in rows if row["role"] == Message.Role.TOOL],
         "requires_action": ToolCallSerializer(open_calls.client_calls, many=True).data,
         "approvals": ApprovalRequestSerializer(approvals, many=True).data,
+        "context_trimmed": bool(answers) and answers[-1]["context_trimmed"],
         "notices": turn.list_new_notices(),
     }
     return Response(body, status=201)

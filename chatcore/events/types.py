@@ -137,10 +137,14 @@ class ToolsListedPayload(TypedDict):
 
 
 class TurnEndPayload(TypedDict):
-    """The end of a turn: `message` when it completed, `type` and `detail` when it failed."""
+    """The end of a turn: `message` when it completed, `type` and `detail` when it failed.
+
+    `context_trimmed` says of the message whether its request was trimmed.
+    """
 
     turn: str
     message: NotRequired[int]
+    context_trimmed: NotRequired[bool]
     type: NotRequired[str]
     detail: NotRequired[str]
 
@@ -148,7 +152,8 @@ class TurnEndPayload(TypedDict):
 class MessageCreatedPayload(TypedDict):
     """A new message. `replaces` is the primary key of its earlier version, if there is one.
 
-    `recalled` is how many passages from before the boundary its turn has brought back, if any.
+    `recalled` is how many passages from before the boundary its turn has brought back, if any;
+    `left_out` how many messages an answer's request left out to fit, if it was trimmed.
     """
 
     message: int
@@ -157,6 +162,7 @@ class MessageCreatedPayload(TypedDict):
     turn: str | None
     replaces: NotRequired[int]
     recalled: NotRequired[int]
+    left_out: NotRequired[int]
 
 
 class DeltaPayload(TypedDict):
@@ -180,6 +186,7 @@ class MessageCompletedPayload(TypedDict):
     """The final state of a message; `usage` is null when the provider gave no counts.
 
     `finish_reason` is why an answer ended, null if it did not end, or for another message.
+    `context_trimmed` is true of an answer whose request was trimmed.
     """
 
     message: int
@@ -188,6 +195,7 @@ class MessageCompletedPayload(TypedDict):
     usage: UsagePayload | None
     turn: str | None
     finish_reason: str | None
+    context_trimmed: bool
 
 
 class ToolCallStartedPayload(ToolCallPayload):

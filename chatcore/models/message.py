@@ -181,6 +181,16 @@ class Message(OwnedRow):
         blank=True,
         help_text="The context its request was built on; null when the request was trimmed.",
     )
+    # Not positive: for that check the migration would read the whole table on PostgreSQL.
+    left_out_count = models.IntegerField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text=(
+            "Messages that its request left out to fit; 0: it only shortened results of tools; "
+            "null: the request was not trimmed."
+        ),
+    )
     provider_data = models.JSONField(
         default=dict,
         blank=True,
@@ -265,6 +275,11 @@ class Message(OwnedRow):
         if kwargs.get("update_fields") is not None:
             kwargs["update_fields"] = _add_derived_columns(kwargs["update_fields"])
         super().save(*args, **kwargs)
+
+    @property
+    def context_trimmed(self) -> bool:
+        """True of an answer whose request was trimmed to fit. It stays true after a summary."""
+        return self.left_out_count is not None
 
     @property
     def is_cut(self) -> bool:

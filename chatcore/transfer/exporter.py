@@ -41,6 +41,7 @@ RECORD_FIELDS = (
     "token_count_cache_read",
     "token_count_cache_write",
     "original_chars",
+    "left_out_count",
     "tool_result_limit",
 )
 # An older export has it too. What a provider remembers of an answer, such as signed thoughts, is

@@ -292,6 +292,7 @@ async def _stream_answer(work: TurnWork, turn: Turn, call: PreparedCall) -> Mess
         context_version=call.fitted_request.context_version,
         request=call.fitted_request.request,
         left_out=call.left_out,
+        left_out_count=call.left_out_count,
         call=paid_call,
     )
     try:
@@ -391,9 +392,7 @@ def _store_answer(work: TurnWork, recorder: AnswerRecorder, completion: StreamEn
             event_log.append_events(turn.session_id, *events)
         else:
             transaction.on_commit(lambda: work.note_end(Turn.Status.COMPLETED, message))
-            lifecycle.end_turn(
-                turn, Turn.Status.COMPLETED, message_id=message.pk, earlier_events=events
-            )
+            lifecycle.end_turn(turn, Turn.Status.COMPLETED, answer=message, earlier_events=events)
         transaction.on_commit(lambda: _count_answer(turn, message))
     return message
 

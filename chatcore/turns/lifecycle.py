@@ -56,7 +56,7 @@ def end_turn(
     status: str,
     problem: Mapping[str, object] | None = None,
     *,
-    message_id: int | None = None,
+    answer: Message | None = None,
     earlier_events: Sequence[NewEvent] = (),
 ) -> None:
     """Close the turn and append the event, inside a transaction that has locked the turn's row.
@@ -68,20 +68,21 @@ def end_turn(
     turn.finished_at = timezone.now()
     turn.save(update_fields=["status", "error", "finished_at"])
     turn_servers.forget_secrets(turn)
-    end_event = build_end_event(turn, message_id=message_id)
+    end_event = build_end_event(turn, answer=answer)
     event_log.append_events(turn.session_id, *earlier_events, end_event)
 
 
 def build_end_event(
-    turn: Turn, *, message_id: int | None = None
+    turn: Turn, *, answer: Message | None = None
 ) -> tuple[TurnEndType, TurnEndPayload]:
-    """Return the event that ends a closed turn. `message_id` is its answer, if it completed."""
+    """Return the event that ends a closed turn. `answer` is its last message, if it completed."""
     payload = TurnEndPayload(turn=str(turn.pk))
     if turn.error:
         payload["type"] = turn.error["type"]
         payload["detail"] = turn.error["detail"]
-    if message_id is not None:
-        payload["message"] = message_id
+    if answer is not None:
+        payload["message"] = answer.pk
+        payload["context_trimmed"] = answer.context_trimmed
     return END_EVENTS[Turn.Status(turn.status)], payload
 
 

@@ -87,6 +87,8 @@ def build_created_payload(message: Message) -> MessageCreatedPayload:
         payload["replaces"] = message.replaces_id
     if message.role == Message.Role.ASSISTANT and message.turn and message.turn.recalled:
         payload["recalled"] = len(message.turn.recalled["passages"])
+    if message.left_out_count is not None:
+        payload["left_out"] = message.left_out_count
     return payload
 
 
@@ -107,6 +109,7 @@ def build_completed_payload(message: Message) -> MessageCompletedPayload:
         usage=usage,
         turn=_format_turn_id(message),
         finish_reason=message.finish_reason or None,
+        context_trimmed=message.context_trimmed,
     )
 
 

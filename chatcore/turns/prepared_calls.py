@@ -19,11 +19,15 @@ from chatcore.turns import client_tools, recall
 
 @dataclass(frozen=True)
 class PreparedCall:
-    """A request that is ready to be sent; `left_out` numbers the messages that did not fit."""
+    """A request that is ready to be sent; `left_out` numbers the messages that are not in it.
+
+    `left_out_count` is how many of them did not fit; None if the request was not trimmed.
+    """
 
     connection: Connection
     fitted_request: FittedRequest
     left_out: Sequence[int]
+    left_out_count: int | None
 
 
 def build_next_request(session: Session) -> Request:
@@ -51,6 +55,7 @@ def prepare_call(turn: Turn) -> PreparedCall:
     request = recall.bring_back_passages(turn, request)
     request = clearing.clear_turn_request(turn, request)
     fitted_request = get_compactor().before_request(session, request)
+    is_trimmed = fitted_request.context_version is None
     fitted_request = clearing.record_applied_edits(turn, fitted_request)
     sent_requests.record_sent_files(turn, request, fitted_request.request)
     if turn.recalled and not has_block(fitted_request.request):
@@ -59,7 +64,7 @@ def prepare_call(turn: Turn) -> PreparedCall:
     left_out = list_left_out(request, fitted_request.request)
     sent_request = clearing.keep_own_thoughts(turn, fitted_request.request)
     fitted_request = replace(fitted_request, request=sent_request)
-    return PreparedCall(connection, fitted_request, left_out)
+    return PreparedCall(connection, fitted_request, left_out, len(left_out) if is_trimmed else None)
 
 
 def make_room(turn: Turn, request: Request, error: ContextOverflow) -> bool:

@@ -92,7 +92,8 @@ class AnswerRecorder:
     `is_closed` is True when the message is complete or interrupted, and then nothing more is
     stored. `failure` is what the delta writer could not get over. `is_uncertain` is True after a
     write of which nobody knows whether it was committed. `request` is what the answer comes from,
-    and `left_out` the numbers of messages that did not fit into it. `call` is what is held for it.
+    and `left_out` the numbers of messages that are not in it; `left_out_count` is how many did not
+    fit, None if it was not trimmed. `call` is what is held for it.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class AnswerRecorder:
         context_version: int | None,
         request: Request,
         left_out: Sequence[int] = (),
+        left_out_count: int | None = None,
         call: Reservation,
     ) -> None:
         self.turn = turn
@@ -110,6 +112,7 @@ class AnswerRecorder:
         self.context_version = context_version
         self.request = request
         self.left_out = left_out
+        self.left_out_count = left_out_count
         self.call = call
         self._described_request: DescribedRequest | None = None
         self.message: Message | None = None
@@ -159,7 +162,9 @@ class AnswerRecorder:
         """
         if self._described_request is None:
             self._described_request = sent_requests.describe_request(
-                self.turn.session_id, self.request, left_out=self.left_out
+                self.turn.session_id,
+                self.request,
+                left_out=self.left_out,
             )
 
     @contextlib.contextmanager
@@ -328,6 +333,7 @@ class AnswerRecorder:
             "role": Message.Role.ASSISTANT,
             "status": Message.Status.STREAMING,
             "model": self.model,
+            "left_out_count": self.left_out_count,
             "replaces_id": self.turn.replaces_id,
         }
 

@@ -212,7 +212,12 @@ def make_smaller_call(
         raise tries.build_final_error(error, describe_what_remains(model, request))
     turn.add_notices(*shorter_request.notices)
     left_out = [*call.left_out, *list_left_out(request, shorter_request.request)]
-    return replace(call, fitted_request=shorter_request, left_out=left_out)
+    return replace(
+        call,
+        fitted_request=shorter_request,
+        left_out=left_out,
+        left_out_count=len(left_out),
+    )
 
 
 def _ask_policy(turn: Turn, call: PreparedCall, error: ContextOverflow) -> PreparedCall | None:

@@ -65,7 +65,7 @@ def test_a_message_shows_exactly_the_fields_of_the_contract(
         "id seq role content tool_calls tool_call_id tool_name is_error reasoning attachments "
         "status model pinned token_count_input token_count_output token_count_cache_read "
         "token_count_cache_write cost token_estimate original_chars replaces versions superseded "
-        "compacted created_at finish_reason finish_detail"
+        "compacted context_trimmed created_at finish_reason finish_detail"
     )
     assert set(api.get(messages).json()["results"][0]) == set(names.split())
 

@@ -38,6 +38,12 @@ class MessageSerializer(serializers.ModelSerializer[Message]):
         allow_null=True,
         help_text="What its call cost, by the prices at that time; null: unknown.",
     )
+    context_trimmed = serializers.BooleanField(
+        help_text=(
+            "True of an answer whose request had to leave older messages out, or shorten results "
+            "of tools, because it did not fit. It stays true of this answer."
+        )
+    )
     versions = serializers.SerializerMethodField()
     superseded = serializers.SerializerMethodField()
     compacted = serializers.SerializerMethodField()
@@ -67,6 +73,7 @@ class MessageSerializer(serializers.ModelSerializer[Message]):
             "cost",
             "token_estimate",
             "original_chars",
+            "context_trimmed",
             "replaces",
             "versions",
             "superseded",

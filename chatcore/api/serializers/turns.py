@@ -38,6 +38,9 @@ class AnswerSerializer(serializers.Serializer[object]):
     approvals = ApprovalRequestSerializer(
         many=True, help_text="The calls that a person must allow or refuse; empty if none waits."
     )
+    context_trimmed = serializers.BooleanField(
+        help_text="What the assistant's message says of its request."
+    )
     notices = serializers.ListField(
         child=serializers.CharField(),
         help_text="What the user is told besides; once, and not again at each answer.",

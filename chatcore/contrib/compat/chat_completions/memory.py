@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Subquery
 
 from chatcore.api.errors import build_turn_problem
 from chatcore.base.databases.person_lock import lock_person
@@ -16,7 +17,11 @@ from chatcore.context.compactor import get_compactor
 from chatcore.contrib.compat.chat_completions import matching, messages
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.messages import get_trailing_results
-from chatcore.contrib.compat.chat_completions.request import SESSION_HEADER, CompletionRequest
+from chatcore.contrib.compat.chat_completions.request import (
+    SESSION_HEADER,
+    TRIMMED_HEADER,
+    CompletionRequest,
+)
 from chatcore.contrib.compat.chat_completions.streams import wait_for_stopped_answer
 from chatcore.contrib.compat.client_messages import ClientMessage, import_messages, store_files
 from chatcore.events import log as event_log
@@ -198,18 +203,26 @@ def load_answer(turn: Turn) -> tuple[str, str, StreamEnd]:
 def build_context_headers(turn: Turn, token_count: int | None = None) -> dict[str, str]:
     """Return headers with the session's id, its tokens, and whether it is compacted.
 
-    `token_count` is the provider's count; without it, the tokens are an estimate.
+    `token_count` is the provider's count; without it, the tokens are an estimate. Whether the
+    request was trimmed is said of an answer that has begun.
     """
     session = Session.objects.get(pk=turn.session_id)
     if token_count is None:
         token_count = get_compactor().estimate_tokens(session)
-    has_notices = bool(Turn.objects.get(pk=turn.pk).notices)
-    is_compacted = session.compact_boundary_seq is not None or has_notices
-    return {
+    answers = Message.objects.filter(turn=OuterRef("pk"), role=Message.Role.ASSISTANT)
+    newest_answer = answers.order_by("-seq")[:1]
+    notices, has_begun, left_out_count = Turn.objects.values_list(
+        "notices", Exists(newest_answer), Subquery(newest_answer.values("left_out_count"))
+    ).get(pk=turn.pk)
+    is_compacted = session.compact_boundary_seq is not None or bool(notices)
+    headers = {
         SESSION_HEADER: str(session.pk),
         "X-Context-Tokens": str(token_count),
         "X-Context-Compacted": "true" if is_compacted else "false",
     }
+    if has_begun:
+        headers[TRIMMED_HEADER] = "true" if left_out_count is not None else "false"
+    return headers
 
 
 def _load_parts(turn: Turn) -> list[StreamPart]:

@@ -31,6 +31,8 @@ from chatcore.turns.client_tools import CLIENT_FORM
 from models_registry.models import AiModel
 
 SESSION_HEADER = "X-Session-Id"
+# Of an answer: whether its request left messages out to fit.
+TRIMMED_HEADER = "X-Context-Trimmed"
 DIVERGENCE_HEADER = "X-Session-On-Divergence"
 MAX_SESSION_NAME_CHARS = 255
 # The fields that are read here. The parameters are those of `providers.params`.

@@ -11,6 +11,7 @@ from chatcore.accounts.spending import Purpose, Reservation, end_call, expect_us
 from chatcore.base.threads import run_in_thread
 from chatcore.base.token_estimate import estimate_tokens
 from chatcore.context.compactor import FittedRequest, get_compactor
+from chatcore.contrib.compat.chat_completions.request import TRIMMED_HEADER
 from chatcore.contrib.compat.content_parts import join_texts
 from chatcore.providers import normal_form
 from chatcore.providers import registry as provider_registry
@@ -59,9 +60,11 @@ class StatelessExchange:
             request = self.fit.request
             message_chars = sum(len(message.content) for message in request.messages)
             tokens = estimate_tokens(len(request.system) + message_chars)
+        is_shortened = "true" if self.is_shortened else "false"
         return {
             "X-Context-Tokens": str(tokens),
-            "X-Context-Compacted": "true" if self.is_shortened else "false",
+            "X-Context-Compacted": is_shortened,
+            TRIMMED_HEADER: is_shortened,
         }
 
     async def stream_parts(self) -> AsyncGenerator[StreamPart]:

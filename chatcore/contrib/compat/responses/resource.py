@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from typing import Any
 
 from chatcore.contrib.compat.chat_completions.messages import read_usage
+from chatcore.contrib.compat.chat_completions.request import TRIMMED_HEADER
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.responses import records
 from chatcore.contrib.compat.responses.output_items import Item
@@ -12,6 +14,7 @@ from chatcore.providers.base import Usage
 
 # Fields of the request that the response does not repeat as they are.
 HIDDEN_FIELDS = frozenset({"include", "conversation", "servers", "approvals"})
+TRIMMED_METADATA = "context_trimmed"  # a name in the metadata of a response
 
 
 def load_resource(record: StoredResponse) -> dict[str, object]:
@@ -21,7 +24,7 @@ def load_resource(record: StoredResponse) -> dict[str, object]:
     status = records.get_status(record, messages)
     output = [] if status == "in_progress" else records.build_output(record, messages, status)
     return build_resource(
-        record.request,
+        _add_trimming(record.request, messages),
         id=str(record),
         created_at=int(record.created_at.timestamp()),
         completed_at=_get_end_time(record, status),
@@ -88,9 +91,22 @@ def format_usage(usage: Usage | None) -> dict[str, object] | None:
     }
 
 
+def build_trimmed_header(resource: Mapping[str, Any]) -> dict[str, str]:
+    """Return the header that says of a response whether one of its requests was trimmed."""
+    is_trimmed = resource["metadata"].get(TRIMMED_METADATA) == "true"
+    return {TRIMMED_HEADER: "true" if is_trimmed else "false"}
+
+
 def load_headers(record: StoredResponse) -> dict[str, str]:
     """Return the headers of an answer that is stored."""
     return {"X-Session-Id": str(record.session_id)}
+
+
+def _add_trimming(echo: Mapping[str, Any], messages: Sequence[Message]) -> Mapping[str, Any]:
+    """Return what a response repeats; its metadata say so if one of its requests was trimmed."""
+    if not any(message.context_trimmed for message in messages):
+        return echo
+    return {**echo, "metadata": {**echo["metadata"], TRIMMED_METADATA: "true"}}
 
 
 def _sum_usage(messages: Sequence[Message]) -> dict[str, object] | None:

@@ -71,7 +71,7 @@ class ResponseDetailView(ResponsesAPIView):
         """Return the response as it is now, or its events from a number on."""
         record = records.get_owned_response(request.user, response_id)
         if request.query_params.get("stream") != "true":
-            return Response(resource.load_resource(record), headers=resource.load_headers(record))
+            return _build_response(record)
         starting_after = _parse_number(request, "starting_after")
         slot = event_streams.take_slot(request)
         stream = turn_streams.stream_response(record, starting_after=starting_after)
@@ -101,7 +101,7 @@ class CancelView(ResponsesAPIView):
         turn_streams.cancel_response(record)
         if record.turn:
             wait_for_end(record.turn)
-        return Response(resource.load_resource(record), headers=resource.load_headers(record))
+        return _build_response(record)
 
 
 class InputItemsView(ResponsesAPIView):
@@ -150,7 +150,7 @@ def _send_record(
     if record.turn is None or response_request.is_background:
         if response_request.stream:
             return hand_over(request, turn_streams.stream_response(record), lambda: headers)
-        return Response(resource.load_resource(record), headers=headers)
+        return _build_response(record)
     watch = ClientWatch(record.turn)
     call_at_end(request, watch.stop_unless_over)
     if response_request.stream:
@@ -160,7 +160,14 @@ def _send_record(
         turn = wait_for_end(record.turn)
     if turn.status in (Turn.Status.FAILED, Turn.Status.INTERRUPTED):
         raise build_turn_problem(turn)
-    return Response(resource.load_resource(record), headers=headers)
+    return _build_response(record)
+
+
+def _build_response(record: StoredResponse) -> Response:
+    """Return a stored response as it is now."""
+    body = resource.load_resource(record)
+    headers = resource.load_headers(record) | resource.build_trimmed_header(body)
+    return Response(body, headers=headers)
 
 
 def _parse_number(request: SignedInRequest, name: str) -> int | None:
