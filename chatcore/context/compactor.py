@@ -23,8 +23,7 @@ class FittedRequest:
     """The request to send, made to fit the context window of its model.
 
     `context_version` is the version of the context that the request holds, or None if messages
-    were left out to make it fit. `tokens` is the estimated size in tokens; it is set for
-    requests that belong to no session, and for previews.
+    were left out to make it fit. `tokens` is the estimated size in tokens, where it was measured.
     """
 
     request: Request

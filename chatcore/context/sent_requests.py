@@ -38,6 +38,7 @@ from chatcore.models import (
     Turn,
 )
 from chatcore.providers.base import ChatMessage, File, Request, Tool
+from chatcore.providers.overflow import measure_request
 
 DIGEST_BYTES = 16
 # A message as a request shows it: the fields of `_show_message`.
@@ -82,9 +83,16 @@ class ShownRequest:
 
 
 def describe_request(
-    session_id: UUID, request: Request, *, left_out: Sequence[int] = ()
+    session_id: UUID,
+    request: Request,
+    *,
+    left_out: Sequence[int] = (),
+    tokens: int | None = None,
 ) -> DescribedRequest:
-    """Return what is stored of a request. This reads which of its texts are known."""
+    """Return what is stored of a request. This reads which of its texts are known.
+
+    `tokens` is its estimated size; without it, four characters are counted as a token.
+    """
     texts = _TextBox()
     layout = {
         "model": request.model,
@@ -95,6 +103,7 @@ def describe_request(
         "max_tokens": request.max_tokens,
         "params": texts.keep_json(request.params),
         "left_out": join_seqs(left_out),
+        "tokens": measure_request(request).tokens if tokens is None else tokens,
     }
     known_texts = SentText.objects.filter(session=session_id, digest__in=list(texts.texts))
     for digest in known_texts.values_list("digest", flat=True):
@@ -135,6 +144,21 @@ def load_request(answer: Message) -> ShownRequest | None:
         left_out=list(split_spans(layout["left_out"])),
         missing_parts=reader.missing_count,
     )
+
+
+def load_sent_tokens(session_id: UUID) -> int | None:
+    """Return the tokens of the newest request that was answered, trimmed or not.
+
+    They are the provider's count, or our estimate of what was sent; None if neither is known.
+    """
+    answers = Message.objects.filter(
+        session=session_id, branch=None, role=Message.Role.ASSISTANT, turn__isnull=False
+    ).exclude(status=Message.Status.STREAMING)
+    counts = answers.order_by("-seq").values_list(
+        "token_count_input", "sent_request__layout__tokens"
+    )
+    counted_tokens, estimated_tokens = counts.first() or (None, None)
+    return estimated_tokens if counted_tokens is None else counted_tokens
 
 
 def forget_texts(session_id: UUID) -> None:

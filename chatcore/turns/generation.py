@@ -293,6 +293,7 @@ async def _stream_answer(work: TurnWork, turn: Turn, call: PreparedCall) -> Mess
         request=call.fitted_request.request,
         left_out=call.left_out,
         left_out_count=call.left_out_count,
+        sent_tokens=call.fitted_request.tokens,
         call=paid_call,
     )
     try:

@@ -93,7 +93,8 @@ class AnswerRecorder:
     stored. `failure` is what the delta writer could not get over. `is_uncertain` is True after a
     write of which nobody knows whether it was committed. `request` is what the answer comes from,
     and `left_out` the numbers of messages that are not in it; `left_out_count` is how many did not
-    fit, None if it was not trimmed. `call` is what is held for it.
+    fit, None if it was not trimmed. `sent_tokens` is its estimated size, None if it is not known.
+    `call` is what is held for it.
     """
 
     def __init__(
@@ -105,6 +106,7 @@ class AnswerRecorder:
         request: Request,
         left_out: Sequence[int] = (),
         left_out_count: int | None = None,
+        sent_tokens: int | None = None,
         call: Reservation,
     ) -> None:
         self.turn = turn
@@ -113,6 +115,7 @@ class AnswerRecorder:
         self.request = request
         self.left_out = left_out
         self.left_out_count = left_out_count
+        self.sent_tokens = sent_tokens
         self.call = call
         self._described_request: DescribedRequest | None = None
         self.message: Message | None = None
@@ -165,6 +168,7 @@ class AnswerRecorder:
                 self.turn.session_id,
                 self.request,
                 left_out=self.left_out,
+                tokens=self.sent_tokens,
             )
 
     @contextlib.contextmanager

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from chatcore.base.rest import conditions
 from chatcore.base.rest.problems import Problem
+from chatcore.context import sent_requests
 from chatcore.context.history import load_history
 from chatcore.context.revisions import StaleContext
 from compaction.api.session_scope import (
@@ -37,6 +38,13 @@ class ContextSerializer(serializers.Serializer[Mapping[str, object]]):
     """How full the context window is, in tokens; null where the window is unknown."""
 
     estimated_input_tokens = serializers.IntegerField()
+    sent_input_tokens = serializers.IntegerField(
+        allow_null=True,
+        help_text=(
+            "The tokens of the last request that was answered, as its provider counted them or else"
+            " as they were estimated. Fewer than the context has if the request was trimmed."
+        ),
+    )
     available_input_tokens = serializers.IntegerField(allow_null=True)
     context_window = serializers.IntegerField(allow_null=True)
     window_source = serializers.ChoiceField(
@@ -70,7 +78,9 @@ class ContextUsageView(SessionScopedView):
         """Return the tokens of the next request and of the window; null if it is unknown."""
         context = load_owned_context(request, session_id)
         headers = conditions.build_etag_headers(context.facts.live.version)
-        return Response(request_size.describe_usage(context), headers=headers)
+        usage = request_size.describe_usage(context)
+        sent_tokens = sent_requests.load_sent_tokens(session_id)
+        return Response(usage | {"sent_input_tokens": sent_tokens}, headers=headers)
 
 
 class HistorySerializer(serializers.Serializer[Mapping[str, object]]):

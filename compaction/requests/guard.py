@@ -323,34 +323,37 @@ def apply_fallback(measured_request: MeasuredRequest, context_version: int) -> F
         if measured_request.is_over_window and fallback.kind == "error":
             raise _build_overflow_refusal(measured_request)
         log_request_decision(measured_request, "none")
-        return FittedRequest(request=measured_request.request, context_version=context_version)
+        return _build_whole_answer(measured_request, context_version)
     log_request_decision(measured_request, "trim")
     # The user is told once, and not at every request of a session that stays too large.
     if not measured_request.context.state.trimming:
         lifecycle.announce_trimming(measured_request.context)
-    return FittedRequest(
-        request=_build_trimmed_request(measured_request, remaining_entries),
-        # Usage that a provider counts for a trimmed request must not be taken for the context's.
-        context_version=None,
-        notices=build_notices(measured_request),
-    )
+    return _build_trimmed_answer(measured_request, remaining_entries)
 
 
 def preview_fallback(measured_request: MeasuredRequest, context_version: int) -> FittedRequest:
-    """Return what `apply_fallback` would return now; nobody is told, none raised.
-
-    It has the estimated tokens of what would be sent.
-    """
+    """Return what `apply_fallback` would return now; no user is notified, nothing is raised."""
     remaining_entries = select_remaining_entries(measured_request)
     if remaining_entries == measured_request.transcript.entries:
-        return FittedRequest(
-            request=measured_request.request,
-            context_version=context_version,
-            tokens=measured_request.measurement.tokens,
-        )
+        return _build_whole_answer(measured_request, context_version)
+    return _build_trimmed_answer(measured_request, remaining_entries)
+
+
+def _build_whole_answer(measured_request: MeasuredRequest, context_version: int) -> FittedRequest:
+    return FittedRequest(
+        request=measured_request.request,
+        context_version=context_version,
+        tokens=measured_request.measurement.tokens,
+    )
+
+
+def _build_trimmed_answer(
+    measured_request: MeasuredRequest, remaining_entries: Sequence[TranscriptEntry]
+) -> FittedRequest:
     sent_tokens = count_sent_tokens(remaining_entries) * measured_request.measurement.token_ratio
     return FittedRequest(
         request=_build_trimmed_request(measured_request, remaining_entries),
+        # Usage that a provider counts for a trimmed request must not be taken for the context's.
         context_version=None,
         notices=build_notices(measured_request),
         tokens=measured_request.overhead_tokens + int(sent_tokens),

@@ -15,12 +15,13 @@ from tests.conftest import Live
 from tests.support.browsing import PausedChunks
 from tests.support.compaction_sessions import (
     fill_session,
+    list_chat_calls,
     list_event_data,
     summarize_or_chat,
 )
 from tests.support.openai_client import MODEL, create_key
 from tests.support.scripted_model import ScriptedModel, make_overflow
-from tests.support.scripted_wire import Reply
+from tests.support.scripted_wire import Reply, count_usage
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -49,6 +50,11 @@ def list_trimmed(api: APIClient, session: Session) -> list[int]:
     """Return the ids of the messages that say so."""
     rows = api.get(f"/api/v1/sessions/{session.pk}/messages?limit=100").json()["results"]
     return [row["id"] for row in rows if row["context_trimmed"]]
+
+
+def read_context(api: APIClient, session: Session) -> dict[str, Any]:
+    context: dict[str, Any] = api.get(f"/api/v1/sessions/{session.pk}/context").json()
+    return context
 
 
 def test_each_answer_from_a_trimmed_request_says_so(api: APIClient, trimmed: Session) -> None:
@@ -113,10 +119,27 @@ def test_an_answer_that_is_stopped_says_so(
     assert (answer.status, list_trimmed(api, trimmed)) == ("interrupted", [answer.pk])
 
 
+@pytest.mark.parametrize("usage", [None, False])
+def test_the_context_says_how_many_tokens_were_sent(
+    api: APIClient, trimmed: Session, scripted: ScriptedModel, usage: Any
+) -> None:
+    assert read_context(api, trimmed)["sent_input_tokens"] is None
+    scripted.default = Reply(text="From Porto.", usage=usage)
+    ask(api, trimmed)
+    context = read_context(api, trimmed)
+    counted_tokens = count_usage(Reply(), list_chat_calls(scripted)[-1].json)[0]
+    assert context["estimated_input_tokens"] > context["available_input_tokens"]
+    if usage is None:
+        assert context["sent_input_tokens"] == counted_tokens
+    assert 0.8 * counted_tokens < context["sent_input_tokens"] < 1.3 * counted_tokens
+
+
 def test_a_request_that_fits_is_not_trimmed(api: APIClient, session: Session) -> None:
     fill_session(session, messages=4)
     answer = ask(api, session)
     assert (answer["context_trimmed"], list_trimmed(api, session)) == (False, [])
+    context = read_context(api, session)
+    assert context["sent_input_tokens"] == answer["assistant_message"]["token_count_input"]
 
 
 def test_a_request_that_a_refusal_made_shorter_is_trimmed(
