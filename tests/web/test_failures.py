@@ -8,11 +8,11 @@ from rest_framework.test import APIClient
 
 from chatcore.models import Message, Session
 from chatcore.web.advice import choose_advice
-from compaction.models import CompactionRun
+from compaction.models import CompactionRun, SessionState
 from compaction.runs import engine
 from models_registry.models import AiModel
-from tests.support.browsing import send_message, store_exchange
-from tests.support.compaction_sessions import summarize_or_chat
+from tests.support.browsing import PausedChunks, send_message, store_exchange
+from tests.support.compaction_sessions import fill_session, summarize_or_chat
 from tests.support.page_compactions import (
     SUMMARY,
     execute_run,
@@ -119,6 +119,38 @@ def test_trimming_is_told_in_one_line_with_why_and_what_now(
     expect(page.locator("[data-left-out]").first).to_be_attached()
     with expect_request(page):
         details.get_by_role("button", name="Try to summarize again").click()
+
+
+@pytest.mark.browser
+@pytest.mark.django_db(transaction=True)
+def test_each_answer_from_a_trimmed_request_says_so_at_its_place(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    SessionState.objects.create(session_id=session.pk, fruitless=2)  # no automatic summary
+    fill_session(session, messages=20)
+    words = PausedChunks("From Porto ", "at nine.")
+    scripted.script(Reply(chunks=words), Reply(text="Two hundred euros."))
+    page.goto(f"/c/{session.pk}/")
+    lines = page.locator(".trimmed-answer").filter(visible=True)
+    answer = page.locator(".answer").last
+    try:
+        send_message(page, "And the flight?")
+        expect(answer.locator(".prose")).to_have_text("From Porto")
+        told = re.compile(r"^\s*Answered without \d+ older messages\. Nothing is deleted\.\s*$")
+        expect(lines).to_have_text([told])
+        place = answer.locator(".prose").evaluate("prose => prose.offsetTop")
+    finally:
+        words.resume.set()
+    expect(answer).to_have_attribute("data-status", "complete")
+    assert answer.locator(".prose").evaluate("prose => prose.offsetTop") == place
+    send_message(page, "And its price?")
+    expect(lines).to_have_text([told, told])
+    expect(page.locator(".answer[data-status=complete]")).to_have_count(12)
+    shown = [" ".join(text.split()) for text in lines.all_inner_texts()]
+    page.reload()
+    expect(lines).to_have_text(shown)
+    expect(page.locator(".notice").filter(visible=True)).to_have_count(1)
+    assert not find_objections(page)
 
 
 @pytest.mark.slow

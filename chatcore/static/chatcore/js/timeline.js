@@ -98,12 +98,21 @@ export class Timeline {
     answer.querySelector(".reasoning").before(recalled);
   }
 
-  #createAnswer({ message, message_seq: seq, turn, replaces }) {
+  #createAnswer({ message, message_seq: seq, turn, replaces, left_out: leftOut }) {
     const [answer] = this.cloneTemplate("answer-template");
     Object.assign(answer.dataset, { message, seq, turn });
     if (replaces) answer.dataset.replaces = replaces;
+    this.#showTrimming(answer, leftOut);
     answer.querySelector("local-time").setAttribute("datetime", new Date().toISOString());
     return [answer];
+  }
+
+  // Say from the first word on that older messages are not in the request of this answer. The
+  // template has the text for a request in which only results of tools were shortened.
+  #showTrimming(answer, leftOut) {
+    const line = answer.querySelector(".trimmed-answer");
+    line.hidden = leftOut === undefined;
+    if (leftOut) line.textContent = getText("answeredWithout", { count: leftOut });
   }
 
   #insertBySeq(element) {
