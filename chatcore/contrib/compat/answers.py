@@ -20,7 +20,7 @@ from chatcore.contrib.compat.chat_completions.request import (
 )
 from chatcore.contrib.compat.chat_completions.side_calls import is_side_call
 from chatcore.contrib.compat.chat_completions.stateless import StatelessExchange
-from chatcore.contrib.compat.chat_completions.streams import ClientWatch
+from chatcore.contrib.compat.chat_completions.streams import BegunStream, ClientWatch
 from chatcore.models import Turn
 from chatcore.providers.base import Request as ProviderRequest
 from chatcore.providers.base import StreamEnd, StreamPart
@@ -61,6 +61,22 @@ def answer(
     request: SignedInRequest, completion_request: CompletionRequest, form: AnswerForm
 ) -> HttpResponseBase:
     """Answer the last message, with a memory if the request names a session."""
+    answer = begin_answer(request, completion_request, form)
+    if isinstance(answer, Response):
+        return answer
+    return streams.hand_over(
+        request,
+        answer.chunks,
+        answer.build_headers,
+        on_end=answer.on_end,
+        format_failure=form.format_failure,
+    )
+
+
+def begin_answer(
+    request: SignedInRequest, completion_request: CompletionRequest, form: AnswerForm
+) -> Response | BegunStream:
+    """Return the whole answer, or the stream of one that has begun."""
     if completion_request.session_name:
         session = memory.find_session(request.user, completion_request.session_name)
         if not is_side_call(completion_request, session):
@@ -73,7 +89,7 @@ def answer(
 
 def _answer_with_memory(
     request: SignedInRequest, completion_request: CompletionRequest, form: AnswerForm
-) -> HttpResponseBase:
+) -> Response | BegunStream:
     with _reserve_turn(request, completion_request):
         turn_rate.count_turn(request)
         session = memory.get_or_create_session(request.user, completion_request)
@@ -84,12 +100,10 @@ def _answer_with_memory(
     ignored_header = build_ignored_header(completion_request.ignored_fields)
     if completion_request.stream:
         parts = streams.add_heartbeats(watch.watch_parts(memory.stream_parts(turn, after_seq)))
-        return streams.hand_over(
-            request,
-            form.stream(parts, lambda: get_compactor().estimate_tokens(session)),
-            lambda: memory.build_context_headers(turn) | ignored_header,
+        return BegunStream(
+            chunks=form.stream(parts, lambda: get_compactor().estimate_tokens(session)),
+            build_headers=lambda: memory.build_context_headers(turn) | ignored_header,
             on_end=watch.stop_unless_over,
-            format_failure=form.format_failure,
         )
     with watch:
         turn = wait_for_end(turn)
@@ -106,7 +120,7 @@ def _answer_without_memory(
     completion_request: CompletionRequest,
     form: AnswerForm,
     held: ExitStack,
-) -> HttpResponseBase:
+) -> Response | BegunStream:
     """Answer the request. A stream takes over what is held until the end of the answer."""
     exchange = StatelessExchange(
         completion_request.model, form.build_provider_request(), owner_id=request.user.pk
@@ -114,12 +128,10 @@ def _answer_without_memory(
     ignored_header = build_ignored_header(completion_request.ignored_fields)
     if completion_request.stream:
         parts = streams.add_heartbeats(exchange.stream_parts())
-        return streams.hand_over(
-            request,
-            form.stream(parts, lambda: int(exchange.build_headers()["X-Context-Tokens"])),
-            lambda: exchange.build_headers() | ignored_header,
+        return BegunStream(
+            chunks=form.stream(parts, lambda: int(exchange.build_headers()["X-Context-Tokens"])),
+            build_headers=lambda: exchange.build_headers() | ignored_header,
             on_end=held.pop_all().close,
-            format_failure=form.format_failure,
         )
     # The model may take minutes, and other requests need this thread's connection meanwhile.
     close_old_connections()

@@ -1,5 +1,6 @@
 """A client whose answer is delayed gets the status and a heartbeat every HEARTBEAT_SECONDS."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import httpx2
@@ -9,7 +10,7 @@ from django.contrib.auth.models import User
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType
 from chatcore.models import Session
-from chatcore.turns import recorder
+from chatcore.turns import capacity, recorder
 from compaction.summaries import model_calls
 from models_registry.models import AiModel
 from tests.conftest import Live
@@ -22,17 +23,23 @@ from tests.support.compaction_sessions import (
 from tests.support.openai_client import MODEL, create_key
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply, split_pieces
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 HEARTBEAT_SECONDS = 0.8
 EVENT_SECONDS = 0.2  # between two events of the session
+NO_FIELDS: dict[str, Any] = {}
 SAYS = [{"role": "user", "content": "And what about the flight?"}]
 ANSWER = "I would look for flights from Porto."
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/chat/completions": {"messages": SAYS},
     "/v1/messages": {"messages": SAYS, "max_tokens": 100},
     "/v1/responses": {"input": SAYS},
+}
+COMPACTING: dict[str, dict[str, Any]] = {
+    "/v1/messages": {"context_management": {"edits": [{"type": "compact_20260112"}]}},
+    "/v1/responses": {"context_management": [{"type": "compaction", "compact_threshold": 2000}]},
 }
 HEARTBEATS = dict.fromkeys(BODIES, ": waiting") | {"/v1/messages": "event: ping"}
 
@@ -60,8 +67,10 @@ def build_headers(user: User, session: Session) -> dict[str, str]:
     }
 
 
-def stream(live: Live, user: User, session: Session, path: str) -> Streamed:
-    body = {"model": MODEL, "stream": True, **BODIES[path]}
+def stream(
+    live: Live, user: User, session: Session, path: str, fields: Mapping[str, Any] = NO_FIELDS
+) -> Streamed:
+    body = {"model": MODEL, "stream": True, **BODIES[path], **fields}
     headers = build_headers(user, session)
     with httpx2.stream(
         "POST", f"{live.url}{path}", json=body, headers=headers, timeout=60
@@ -99,6 +108,42 @@ def test_a_model_that_reads_for_long_does_not_silence_the_stream(
     streamed = stream(live, user, session, path)
     assert list_event_names(session).count(EventType.TURN_READING) > 3
     assert (streamed.status, streamed.early_lines.count(HEARTBEATS[path]) >= 2) == (200, True)
+
+
+@pytest.mark.parametrize("path", COMPACTING)
+def test_a_compaction_that_the_client_asks_for_does_not_silence_the_stream(
+    live: Live, user: User, session: Session, scripted: ScriptedModel, path: str
+) -> None:
+    slow_summary = Reply(chunks=split_pieces(SUMMARY, 20), chunk_delay=EVENT_SECONDS)
+    scripted.default = summarize_or_chat(summary=slow_summary, chat=Reply(text=ANSWER))
+    fill_session(session, messages=14)
+    streamed = stream(live, user, session, path, COMPACTING[path])
+    assert (streamed.status, streamed.early_lines[0]) == (200, ": waiting")
+    assert streamed.early_lines.count(": waiting") >= 2
+    assert EventType.COMPACTION_APPLIED in list_event_names(session)
+    assert '"type":"compaction"' in "\n".join(streamed.early_lines)
+    assert "flights" in streamed.text
+
+
+@pytest.mark.parametrize("path", COMPACTING)
+def test_a_client_that_leaves_during_its_compaction_gets_no_answer(
+    live: Live, user: User, session: Session, scripted: ScriptedModel, path: str
+) -> None:
+    slow_summary = Reply(chunks=split_pieces(SUMMARY, 20), chunk_delay=EVENT_SECONDS)
+    endless = Reply(chunks=["word "] * 3000, chunk_delay=EVENT_SECONDS)
+    scripted.default = summarize_or_chat(summary=slow_summary, chat=endless)
+    fill_session(session, messages=14)
+    body = {"model": MODEL, "stream": True, **BODIES[path], **COMPACTING[path]}
+    with httpx2.stream(
+        "POST",
+        f"{live.url}{path}",
+        json=body,
+        headers=build_headers(user, session),
+        timeout=60,
+    ) as response:
+        assert next(response.iter_lines()) == ": waiting"
+    wait_until(lambda: session.turns.filter(status="cancelled").exists(), what="the answer's end")
+    wait_until(lambda: capacity.count_answers() == 0, what="the place to be given back")
 
 
 def test_a_message_begins_before_its_first_ping(

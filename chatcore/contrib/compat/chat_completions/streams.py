@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import ExitStack, aclosing, suppress
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TypeVar
 from uuid import UUID
@@ -13,8 +14,9 @@ from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
 from chatcore.api import event_streams
-from chatcore.api.long_responses import hand_over_stream, run_for_client
-from chatcore.base.threads import run_in_thread
+from chatcore.api.long_responses import Handover, hand_over_stream, run_for_client
+from chatcore.base.rest.auth import SignedInRequest
+from chatcore.base.threads import PREPARATION, run_in_thread
 from chatcore.contrib.compat.chat_completions import errors
 from chatcore.events import log as event_log
 from chatcore.models import Session, Turn
@@ -29,6 +31,15 @@ _stop_tasks: set[asyncio.Task[bool]] = set()  # the event loop holds no referenc
 
 HEARTBEAT_COMMENT = b": waiting\n\n"  # clients ignore comments
 DONE_EVENT = b"data: [DONE]\n\n"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BegunStream:
+    """A stream whose answer has begun; `on_end` is called at its end, or when its client leaves."""
+
+    chunks: AsyncGenerator[bytes]
+    build_headers: Callable[[], Mapping[str, str]]
+    on_end: Callable[[], object] = lambda: None
 
 
 class ClientWatch:
@@ -135,6 +146,51 @@ def hand_over(
         headers=event_streams.HEADERS | dict(build_headers()),
         on_end=on_end,
     )
+
+
+def hand_over_late(
+    request: SignedInRequest,
+    begin: Callable[[], BegunStream],
+    *,
+    format_failure: Callable[[Exception], bytes] = format_failure,
+) -> HttpResponseBase:
+    """Return the stream that `begin` returns, which may wait for a model before.
+
+    It runs in a thread, and the client gets comments meanwhile. If it raises within
+    HEARTBEAT_SECONDS, the error is the status of the response. If the client leaves before it has
+    returned, the end of its stream is called then.
+    """
+    late_end = Handover()
+    build_headers: list[Callable[[], Mapping[str, str]]] = []
+
+    def begin_and_watch() -> AsyncGenerator[bytes]:
+        begun_stream = begin()
+        late_end.watch(begun_stream.on_end)
+        build_headers.append(begun_stream.build_headers)
+        return begun_stream.chunks
+
+    return hand_over(
+        request,
+        _wait_for_stream(lambda: PREPARATION.run_for(request.user.pk, begin_and_watch)),
+        lambda: build_headers[0]() if build_headers else {},
+        on_end=late_end.end,
+        format_failure=format_failure,
+    )
+
+
+async def _wait_for_stream(
+    begin: Callable[[], Coroutine[object, None, AsyncGenerator[bytes]]],
+) -> AsyncGenerator[bytes]:
+    """Yield comments until the stream has begun, and then the stream."""
+    task = asyncio.ensure_future(begin())
+    try:
+        while not (await asyncio.wait({task}, timeout=event_log.HEARTBEAT_SECONDS))[0]:
+            yield HEARTBEAT_COMMENT
+    finally:
+        task.cancel()  # does nothing to one that is done
+    async with aclosing(task.result()) as chunks:
+        async for chunk in chunks:
+            yield chunk
 
 
 async def _start_stream(

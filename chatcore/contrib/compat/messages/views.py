@@ -1,17 +1,17 @@
 """The views of Anthropic's API."""
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from typing import cast
 
-from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.response import Response
 
-from chatcore.api import event_streams
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.auth import SignedInRequest
 from chatcore.context.clearing import ClearedRequest
 from chatcore.context.compactor import get_compactor
 from chatcore.contrib.compat import answers
+from chatcore.contrib.compat.chat_completions.streams import BegunStream, hand_over_late
 from chatcore.contrib.compat.chat_completions.views import UnknownUrlView
 from chatcore.contrib.compat.messages import compactions
 from chatcore.contrib.compat.messages.errors import MessagesAPIView
@@ -39,20 +39,13 @@ class MessagesView(MessagesAPIView):
         edits = message_request.edits
         if edits.summarize is None and edits.compact is None:
             return answers.answer(request, message_request, MessageForm(message_request))
-        with capacity.take_slot(request.user.pk):
-            if edits.summarize:
-                turn_rate.count_turn(request)
-                compaction = compactions.summarize(request.user, message_request, edits.summarize)
-                return _send_compaction(message_request, compaction)
-            assert edits.compact
-            answered_request, early_compaction = compactions.compact_if_asked(
-                request.user, message_request, edits.compact
+        if message_request.stream:
+            return hand_over_late(
+                request,
+                lambda: cast(BegunStream, _compact_and_answer(request, message_request)),
+                format_failure=MessageForm(message_request).format_failure,
             )
-        if early_compaction and edits.compact.pause_after_compaction:
-            turn_rate.count_turn(request)
-            return _send_compaction(message_request, early_compaction)
-        form = MessageForm(answered_request, early_compaction)
-        return answers.answer(request, answered_request, form)
+        return cast(Response, _compact_and_answer(request, message_request))
 
 
 class CountTokensView(MessagesAPIView):
@@ -76,6 +69,27 @@ class UnknownMessagesUrlView(MessagesAPIView, UnknownUrlView):
     """Any other path under /v1/messages/."""
 
 
+def _compact_and_answer(
+    request: SignedInRequest, message_request: MessageRequest
+) -> Response | BegunStream:
+    """Compact as the request asks for it, and answer unless that is all it asks for."""
+    edits = message_request.edits
+    with capacity.take_slot(request.user.pk):
+        if edits.summarize:
+            turn_rate.count_turn(request)
+            compaction = compactions.summarize(request.user, message_request, edits.summarize)
+            return _show_compaction(message_request, compaction)
+        assert edits.compact
+        answered_request, early_compaction = compactions.compact_if_asked(
+            request.user, message_request, edits.compact
+        )
+    if early_compaction and edits.compact.pause_after_compaction:
+        turn_rate.count_turn(request)
+        return _show_compaction(message_request, early_compaction)
+    form = MessageForm(answered_request, early_compaction)
+    return answers.begin_answer(request, answered_request, form)
+
+
 def _read_request(request: SignedInRequest, parse: Callable[..., MessageRequest]) -> MessageRequest:
     """Return the request with what a compaction says that it begins with."""
     message_request = parse(request.user, request.data, request.headers)
@@ -85,14 +99,17 @@ def _read_request(request: SignedInRequest, parse: Callable[..., MessageRequest]
     return compactions.add_summary(request.user, message_request, content)
 
 
-def _send_compaction(message_request: MessageRequest, compaction: Compaction) -> HttpResponseBase:
+def _show_compaction(
+    message_request: MessageRequest, compaction: Compaction
+) -> Response | BegunStream:
     """Return a message that is a compaction alone."""
     envelope = MessageEnvelope(model=message_request.model_name)
     if not message_request.stream:
         message = format_compaction_message(envelope, compaction)
         return Response(message, headers=compaction.headers)
-    return HttpResponse(
-        format_compaction_events(envelope, compaction),
-        content_type=event_streams.MEDIA_TYPE,
-        headers=event_streams.HEADERS | compaction.headers,
-    )
+    chunks = _yield_once(format_compaction_events(envelope, compaction))
+    return BegunStream(chunks=chunks, build_headers=lambda: compaction.headers)
+
+
+async def _yield_once(chunk: bytes) -> AsyncGenerator[bytes]:
+    yield chunk

@@ -271,6 +271,11 @@ class ResponseRequest:
         return bool(self.echo["store"])
 
     @property
+    def compacts_first(self) -> bool:
+        """True if the answer may begin with a compaction, which waits for a model."""
+        return self.compact_threshold is not None or self.input.has_trigger
+
+    @property
     def is_background(self) -> bool:
         """True if the answer goes on when its client has left."""
         return bool(self.echo["background"])

@@ -15,7 +15,12 @@ from chatcore.base.rest import turn_rate
 from chatcore.base.rest.auth import SignedInRequest, get_scope
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
-from chatcore.contrib.compat.chat_completions.streams import ClientWatch, hand_over
+from chatcore.contrib.compat.chat_completions.streams import (
+    BegunStream,
+    ClientWatch,
+    hand_over,
+    hand_over_late,
+)
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.responses import (
     compaction_answers,
@@ -43,8 +48,12 @@ class ResponsesView(ResponsesAPIView):
         )
         if not response_request.is_stored:
             return self._answer_unstored(request, response_request)
-        record = creation.begin_stored(request, response_request)
-        return _send_record(request, response_request, record)
+        if not response_request.stream:
+            return _answer_whole(request, response_request)
+        if response_request.compacts_first:
+            return hand_over_late(request, lambda: _begin_stream(request, response_request))
+        begun = _begin_stream(request, response_request)
+        return hand_over(request, begun.chunks, begun.build_headers, on_end=begun.on_end)
 
     def _answer_unstored(
         self, request: SignedInRequest, response_request: ResponseRequest
@@ -142,32 +151,43 @@ class CompactView(ResponsesAPIView):
         return Response(answer, headers=headers)
 
 
-def _send_record(
-    request: SignedInRequest, response_request: ResponseRequest, record: StoredResponse
-) -> HttpResponseBase:
-    """Return a stored response. Unless it is in the background, it stops when its client leaves."""
+def _begin_stream(request: SignedInRequest, response_request: ResponseRequest) -> BegunStream:
+    """Begin a stored response. Unless it is in the background, it stops when its client leaves."""
+    record = creation.begin_stored(request, response_request)
     headers = resource.load_headers(record) | response_request.ignored_header
+    chunks = turn_streams.stream_response(record)
     if record.turn is None or response_request.is_background:
-        if response_request.stream:
-            return hand_over(request, turn_streams.stream_response(record), lambda: headers)
-        return _build_response(record)
+        return BegunStream(chunks=chunks, build_headers=lambda: headers)
     watch = ClientWatch(record.turn)
     call_at_end(request, watch.stop_unless_over)
-    if response_request.stream:
-        stream = watch.watch_parts(turn_streams.stream_response(record))
-        return hand_over(request, stream, lambda: headers, on_end=watch.stop_unless_over)
+    return BegunStream(
+        chunks=watch.watch_parts(chunks),
+        build_headers=lambda: headers,
+        on_end=watch.stop_unless_over,
+    )
+
+
+def _answer_whole(request: SignedInRequest, response_request: ResponseRequest) -> Response:
+    """Answer, and wait for the end unless the response is in the background."""
+    record = creation.begin_stored(request, response_request)
+    if record.turn is None or response_request.is_background:
+        return _build_response(record, response_request.ignored_header)
+    watch = ClientWatch(record.turn)
+    call_at_end(request, watch.stop_unless_over)
     with watch:
         turn = wait_for_end(record.turn)
     if turn.status in (Turn.Status.FAILED, Turn.Status.INTERRUPTED):
         raise build_turn_problem(turn)
-    return _build_response(record)
+    return _build_response(record, response_request.ignored_header)
 
 
-def _build_response(record: StoredResponse) -> Response:
+def _build_response(
+    record: StoredResponse, ignored_header: dict[str, str] | None = None
+) -> Response:
     """Return a stored response as it is now."""
     body = resource.load_resource(record)
     headers = resource.load_headers(record) | resource.build_trimmed_header(body)
-    return Response(body, headers=headers)
+    return Response(body, headers=headers | (ignored_header or {}))
 
 
 def _parse_number(request: SignedInRequest, name: str) -> int | None:
