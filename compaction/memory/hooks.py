@@ -42,7 +42,7 @@ class Memory(SessionMemory):
         return reference.estimate_growth(context, last_seq)
 
     def has_text(self, session_id: UUID) -> bool:
-        return store.has_lines(session_id)
+        return store.has_lines(session_id) or rules.are_sent(session_id)
 
     def forget_messages(self, session_id: UUID, seqs: Collection[int]) -> bool:
         segment_store.forget_segments(session_id, seqs)
@@ -55,7 +55,8 @@ class Memory(SessionMemory):
         segment_store.copy_segments(session_id, target_id=target_id)
         if rules.are_left_out(session_id):
             rules.set_left_out(target_id, True)
-        return history.copy_lines(session_id, target_id=target_id, last_seq=last_seq)
+        has_lines = history.copy_lines(session_id, target_id=target_id, last_seq=last_seq)
+        return has_lines or rules.are_sent(session_id)
 
     def choose_passages(
         self, session: Session, question: ChatMessage, request: Request, knobs: RecallKnobs

@@ -20,7 +20,6 @@ from chatcore.base.truncation import clean_text
 from chatcore.extension import Place
 from chatcore.models import Session
 from chatcore.web.own_chat import get_own_chat
-from compaction import policies
 from compaction.memory.core.ledger.lines import LINE_CHARS
 from compaction.memory.ledger import changes, rules, store
 from compaction.memory.models import LedgerLine, StandingRule
@@ -70,7 +69,7 @@ def _list_newest_lines(session_id: UUID) -> list[LedgerLine]:
 def _build_choice(request: HttpRequest, session: Session) -> list[SafeString]:
     """Offer to leave the rules out of a stored chat that would have them."""
     is_stored = list_session_ids(request.user).filter(pk=session.pk).exists()
-    if not is_stored or not policies.choose_policy(*session.policy_names)[1].ledger.ratio:
+    if not is_stored:
         return []
     context = {"chat": session.pk, "are_left_out": rules.are_left_out(session.pk)}
     return [render_to_string("memory/_left_out.html", context, request)]
@@ -174,7 +173,12 @@ def _select_rules(request: HttpRequest) -> QuerySet[StandingRule]:
 
 def _describe_rules(request: HttpRequest) -> dict[str, object]:
     sources = _select_rules(request).select_related("line__session").order_by("id")
-    return {"rules": sources, "kinds": _name_kinds(), "max_chars": LINE_CHARS}
+    return {
+        "rules": sources,
+        "kinds": _name_kinds(),
+        "max_chars": LINE_CHARS,
+        "chats_without": rules.list_sessions_without(request.user.pk),
+    }
 
 
 def _show_rules(request: HttpRequest, problem: str = "") -> HttpResponse:

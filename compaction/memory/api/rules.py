@@ -30,18 +30,28 @@ from compaction.memory.models import LedgerLine, StandingRule
 
 
 class RuleSerializer(serializers.ModelSerializer[StandingRule]):
-    """A rule that stands in every session of the user whose policy has a ledger.
+    """A rule that stands in every session of the user, under every policy.
 
     `line` is the line of a session's ledger that it was lifted from, and `session` that session;
-    both are null if the user wrote the rule, or if the line is gone.
+    both are null if the user wrote the rule, or if the line is gone. `left_out_of` has the sessions
+    that it does not reach, because the user lets them do without the rules.
     """
 
     session = serializers.UUIDField(source="line.session_id", default=None, allow_null=True)
+    left_out_of = serializers.SerializerMethodField()
+    _left_out_of: list[UUID] | None = None
 
     class Meta:
         model = StandingRule
-        fields = ("id", "kind", "text", "line", "session", "created_at")
+        fields = ("id", "kind", "text", "line", "session", "left_out_of", "created_at")
         read_only_fields = fields
+
+    def get_left_out_of(self, rule: StandingRule) -> list[UUID]:
+        """Return the ids of the sessions that do without the rules."""
+        if self._left_out_of is None:  # the same for each rule of a page
+            sessions = rules.list_sessions_without(rule.owner_id)
+            self._left_out_of = [session.pk for session in sessions]
+        return self._left_out_of
 
 
 class ChangedRuleSerializer(StrictSerializer):
@@ -93,7 +103,8 @@ class RuleListView(GenericAPIView[StandingRule]):
     def post(self, request: Request) -> Response:
         """Make a line of a ledger a standing rule ("always"), or write one.
 
-        Every session of the user whose policy has a ledger sends it from its next request on.
+        Every session of the user sends it from its next request on, under every policy, apart from
+        those in `left_out_of`.
         """
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)

@@ -9,6 +9,7 @@ from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from compaction.core.budget import Budget, take_share
 from compaction.core.credentials import has_credentials
 from compaction.core.policy import Policy
+from compaction.memory.core.ledger.lines import LedgerLine as CoreLine
 from compaction.memory.core.ledger.lines import normalize_text
 from compaction.memory.core.ledger.rendering import render_ledger
 from compaction.memory.ledger import store
@@ -17,6 +18,7 @@ from compaction.memory.models import LedgerLine
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.source_messages import list_shortened_seqs, load_days
 
+RULES_RATIO = 0.15  # of the basis: the room of standing rules where the policy has no ledger
 UNKNOWN_BASIS = 8_000  # tokens, where the window is not known
 
 Status = LedgerLine.Status
@@ -37,32 +39,38 @@ def render_lines(
     boundary_seq: int | None,
     shortened_seqs: Collection[int] = (),
 ) -> str:
-    """Return the ledger as reference text; empty without a ledger, or if nothing is to be said.
+    """Return standing rules and the ledger as reference text; empty if there is nothing to say.
 
-    It has the lines of messages before the boundary and of messages that are sent in another form,
-    and those that a person wrote or changed. All others stand in the messages that are sent. The
-    owner's standing rules come first.
+    The owner's standing rules come first, under every policy. The ledger has the lines of messages
+    before the boundary and of messages that are sent in another form, and those that a person wrote
+    or changed. All others stand in the messages that are sent.
     """
-    if not context.policy.ledger.ratio:
-        return ""
-    standing_lines = to_core_lines(load_rules(context.facts.session_id))
-    standing_texts = {normalize_text(line.text) for line in standing_lines}
+    lines = to_core_lines(load_rules(context.facts.session_id))
+    if context.policy.ledger.ratio:
+        standing_texts = {normalize_text(line.text) for line in lines}
+        lines += [
+            line
+            for line in _load_hidden_lines(context, boundary_seq or 0, shortened_seqs)
+            if normalize_text(line.text) not in standing_texts
+        ]
+    return render_ledger(lines, max_chars=count_ledger_chars(context.policy, context.budget))
+
+
+def _load_hidden_lines(
+    context: SessionContext, first_live_seq: int, shortened_seqs: Collection[int]
+) -> list[CoreLine]:
+    """Return the lines of the ledger that the messages which are sent do not say."""
     rows = store.select_lines(context.facts.session_id).exclude(status=Status.DROPPED)
-    hidden_filter = Q(seq=None) | Q(is_edited=True) | Q(seq__lt=boundary_seq or 0)
+    hidden_filter = Q(seq=None) | Q(is_edited=True) | Q(seq__lt=first_live_seq)
     if shortened_seqs:
         hidden_filter |= Q(seq__gte=min(shortened_seqs))
-    first_live_seq = boundary_seq or 0
     hidden_rows = [
         row
         for row in rows.filter(hidden_filter).order_by("seq", "id")
         if _is_out_of_sight(row, first_live_seq, shortened_seqs)
-        and normalize_text(row.text) not in standing_texts
     ]
     days = load_days(context.facts.session_id, {row.seq for row in hidden_rows if row.seq})
-    lines = [replace(store.to_core_line(row), day=days.get(row.seq or 0)) for row in hidden_rows]
-    return render_ledger(
-        [*standing_lines, *lines], max_chars=count_ledger_chars(context.policy, context.budget)
-    )
+    return [replace(store.to_core_line(row), day=days.get(row.seq or 0)) for row in hidden_rows]
 
 
 def estimate_growth(context: SessionContext, last_seq: int) -> int:
@@ -81,7 +89,7 @@ def count_ledger_chars(policy: Policy, budget: Budget | None) -> int:
     """Return the most characters that the ledger may take."""
     basis = budget.basis if budget else UNKNOWN_BASIS
     chars_per_token = min(CHARS_PER_TOKEN_ESTIMATE, policy.estimate.chars_per_token)
-    return int(take_share(policy.ledger.ratio, basis) * chars_per_token)
+    return int(take_share(policy.ledger.ratio or RULES_RATIO, basis) * chars_per_token)
 
 
 def _is_out_of_sight(row: LedgerLine, first_live_seq: int, shortened_seqs: Collection[int]) -> bool:

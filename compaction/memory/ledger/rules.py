@@ -1,7 +1,8 @@
-"""Rules that a person has lifted from a session to all of them ("always").
+"""Rules that a user has lifted from a session to all of them ("always").
 
-They stand in the ledger of each session whose policy has one, in its envelope and its share of the
-budget. A session gets them with its next request, so a change touches no session by itself.
+They stand beside the summary of each session of the user, under every policy; where the policy has
+a ledger they are its first lines. A session gets them with its next request, so a change touches no
+session by itself.
 """
 
 import hashlib
@@ -15,7 +16,6 @@ from django.db.models import Exists, QuerySet
 
 from chatcore.base.databases.person_lock import lock_person
 from chatcore.models import Session
-from compaction import policies
 from compaction.memory.core.ledger import lines as core_lines
 from compaction.memory.ledger import store
 from compaction.memory.ledger.changes import NoSuchLine
@@ -37,6 +37,18 @@ def load_rules(session_id: UUID) -> Sequence[StandingRule]:
 def are_left_out(session_id: UUID) -> bool:
     """Return True if the session does without the rules of its owner."""
     return _select_choice(session_id).exists()
+
+
+def are_sent(session_id: UUID) -> bool:
+    """Return True if rules may stand in the session's context."""
+    return SentRules.objects.filter(session=session_id).exclude(fingerprint="").exists()
+
+
+def list_sessions_without(owner_id: int | None) -> list[Session]:
+    """Return the user's sessions that do without the rules, the newest first."""
+    choices = SentRules.objects.filter(left_out=True, session__owner=owner_id)
+    sessions = Session.objects.filter(pk__in=choices.values("session"))
+    return list(sessions.only("id", "title").order_by("-updated_at", "pk"))
 
 
 def _select_choice(session_id: UUID) -> QuerySet[SentRules]:
@@ -101,14 +113,10 @@ def set_left_out(session_id: UUID, left_out: bool) -> None:
 
 
 def refresh_session(session: Session) -> None:
-    """Put the owner's rules, as they are now, beside the session's summary.
-
-    Without a ledger in its policy nothing happens; a preset takes no query to find that out.
-    """
-    _, policy = policies.choose_policy(*session.policy_names)
-    if not policy.ledger.ratio:
-        return
+    """Put the owner's rules, as they are now, beside the session's summary."""
     fingerprint = _compute_fingerprint(load_rules(session.pk))
+    if not fingerprint and not session.context_version:
+        return  # nothing stands beside a summary yet
     sent_rules = SentRules.objects.filter(session=session.pk).first()
     if sent_rules is None:
         is_current = not fingerprint

@@ -1,4 +1,4 @@
-"""A person lets a line hold always: it stands in all sessions of theirs that have a ledger."""
+"""A user lets a line hold always: it stands in all of their sessions, under every policy."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from chatcore.sessions import deletion
 from chatcore.turns.deletion import delete_message
 from compaction.memory.ledger import rules
 from compaction.memory.models import LedgerLine, StandingRule
-from tests.support.compaction_sessions import fill_session, say
+from tests.support.compaction_sessions import fill_session, list_chat_calls, say
 from tests.support.ledger_sessions import (  # noqa: F401
     RULE,
     compact,
@@ -88,7 +88,7 @@ def test_what_has_not_changed_makes_no_new_version_of_the_context(
     assert ContextRevision.objects.filter(session=other).count() == 1
 
 
-def test_a_policy_without_a_ledger_and_another_user_do_not_get_it(
+def test_another_user_does_not_get_it(
     line: LedgerLine,
     other: Session,
     api: APIClient,
@@ -98,10 +98,63 @@ def test_a_policy_without_a_ledger_and_another_user_do_not_get_it(
     lift(api, line)
     bob = django_user_model.objects.create_user("bob")
     foreign = Session.objects.create(owner=bob, model=other.model, policy=other.policy)
-    plain = Session.objects.create(owner=other.owner, model=other.model, policy="oneclaw")
     assert RULE not in read_next_request(foreign, scripted)
+    assert not ContextRevision.objects.filter(session=foreign).exists()
+
+
+@pytest.mark.parametrize("policy", ["oneclaw", "chatcore", "neurolink"])
+def test_it_is_sent_under_every_policy_before_and_after_a_compaction(
+    session: Session,  # noqa: F811
+    api: APIClient,
+    scripted: ScriptedModel,
+    policy: str,
+) -> None:
+    chat = Session.objects.create(owner=session.owner, model=session.model, policy=policy)
+    rule = api.post("/api/v1/rules", {"text": RULE}).json()
+    assert rule["left_out_of"] == []
+    first_request = read_next_request(chat, scripted)
+    assert first_request.count(RULE) == 1
+    read_next_request(chat, scripted)
+    [first_call, second_call] = list_chat_calls(scripted)[-2:]
+    prefix = first_call.json["messages"]
+    assert second_call.json["messages"][: len(prefix)] == prefix
+    chat.refresh_from_db()
+    fill_session(chat)
+    compact(chat)
+    assert read_next_request(chat, scripted).count(RULE) == 1
+    assert api.delete(f"/api/v1/rules/{rule['id']}").status_code == 204
+    assert RULE not in read_next_request(chat, scripted)
+
+
+def test_a_temporary_chat_has_it_and_a_rule_names_the_chats_without_it(
+    session: Session,  # noqa: F811
+    api: APIClient,
+    scripted: ScriptedModel,
+) -> None:
+    short = Session.objects.create(owner=session.owner, model=session.model, temporary=True)
+    plain = Session.objects.create(owner=session.owner, model=session.model, title="Plain")
+    api.patch(f"/api/v1/sessions/{plain.pk}/rules", {"left_out": True})
+    added = api.post("/api/v1/rules", {"text": RULE}).json()
+    assert added["left_out_of"] == [str(plain.pk)]
+    [listed] = api.get("/api/v1/rules").json()["results"]
+    assert listed["left_out_of"] == [str(plain.pk)]
+    assert RULE in read_next_request(short, scripted)
     assert RULE not in read_next_request(plain, scripted)
-    assert not ContextRevision.objects.filter(session__in=(foreign, plain)).exists()
+
+
+def test_a_fork_under_a_policy_without_a_ledger_forgets_a_rule_that_was_dropped(
+    session: Session,  # noqa: F811
+    api: APIClient,
+    scripted: ScriptedModel,
+) -> None:
+    chat = Session.objects.create(owner=session.owner, model=session.model)
+    rule = api.post("/api/v1/rules", {"text": RULE}).json()
+    assert RULE in read_next_request(chat, scripted)
+    api.delete(f"/api/v1/rules/{rule['id']}")
+    last = chat.messages.order_by("seq").last()
+    assert last is not None
+    fork = api.post(f"/api/v1/messages/{last.pk}/fork").json()["id"]
+    assert RULE not in read_next_request(Session.objects.get(pk=fork), scripted)
 
 
 def test_it_is_edited_and_dropped_everywhere(

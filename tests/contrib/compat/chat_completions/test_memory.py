@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 from openai import OpenAI
+from rest_framework.test import APIClient
 
 from chatcore.base.databases.short_transactions import ShortTransactions
 from chatcore.base.runner import turn_runner
@@ -332,3 +333,12 @@ def test_it_goes_on_for_five_hundred_turns(
 ) -> None:
     settings.CHATCORE = settings.CHATCORE | {"TURNS_PER_MINUTE": 100_000}
     converse(client, scripted, turns=500, words=60)
+
+
+def test_a_rule_of_all_chats_reaches_a_session_of_the_api(
+    client: OpenAI, api: APIClient, scripted: ScriptedModel
+) -> None:
+    rule = "Never book a flight on a Sunday."
+    assert api.post("/api/v1/rules", {"text": rule}).status_code == 201
+    ask(client, user_says("Hi"))
+    assert rule in str(load_sent_texts(scripted))
