@@ -21,6 +21,8 @@ from chatcore.search.matching import Matcher
 from chatcore.search.passages import Passage, find_passages
 from chatcore.search.question import read_question
 from compaction.core.knobs import RecallKnobs
+from compaction.memory.core.ledger.corrections import find_forgotten
+from compaction.memory.ledger import store
 from textkit.calendar import describe_day
 from textkit.relative_days import speaks_of_near_day
 from textkit.stop_words import FEEDBACK_WORDS, STOP_WORDS
@@ -120,6 +122,7 @@ def choose_passages(
     boundary_seq = session.compact_boundary_seq or 0
     candidates = find_passages(session.pk, text, limit=MAX_CANDIDATES, up_to_seq=boundary_seq)
     passages = [passage for passage in candidates if passage.score >= knobs.threshold]
+    forgotten_seqs = _find_forgotten_seqs(session) if passages else frozenset()
     if not passages:
         return []
     words = QuestionWords(text, [passage.text for passage in passages])
@@ -129,11 +132,18 @@ def choose_passages(
     chosen_passages: dict[int, RecalledPassage] = {}
     space = knobs.tokens * CHARS_PER_TOKEN_ESTIMATE - len(ENVELOPE)
     for passage in _iterate_with_neighbors(session.pk, passages, words, boundary_seq):
+        if passage.seq in forgotten_seqs:
+            continue
         chars = len(render_passage(passage)) + len(SEPARATOR)
         if chars <= space and passage.seq not in chosen_passages and not context.covers(passage):
             chosen_passages[passage.seq] = passage
             space -= chars
     return [chosen_passages[seq] for seq in sorted(chosen_passages)]
+
+
+def _find_forgotten_seqs(session: Session) -> frozenset[int]:
+    """Return the numbers of messages of which the user wants something forgotten."""
+    return frozenset(seq for seq, _ in find_forgotten(store.load_lines(session.pk)))
 
 
 class _RequestTexts:

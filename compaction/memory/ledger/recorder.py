@@ -4,6 +4,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from compaction.memory.core.ledger.corrections import find_change
 from compaction.memory.core.ledger.lines import LedgerLine
 from compaction.memory.core.ledger.recognition import recognize_lines
 from compaction.memory.ledger import store
@@ -15,6 +16,7 @@ from compaction.sessions.source_messages import (
     load_source_messages,
     lock_session,
 )
+from compaction.summaries.state import publish_state
 
 # After a response a few messages are new. Of an import the check reads no more than this; the rest
 # is read before a pass.
@@ -23,10 +25,26 @@ BATCH_MESSAGES = 200
 
 
 def record_new_lines(context: SessionContext) -> None:
-    """Read the newest messages after a response, if the policy has a ledger."""
+    """Read the newest messages after a response, if the policy has a ledger.
+
+    What they correct or want forgotten of earlier lines holds from the next request on.
+    """
     first_seq = context.state.ledger_seq
     if context.policy.ledger.ratio and context.facts.last_seq > first_seq:
         _read_batch(context, after_seq=first_seq, limit=CHECK_MESSAGES)
+        if context.facts.live.boundary_seq and _have_changes(context, after_seq=first_seq):
+            _publish_changes(context.facts.session_id)
+
+
+def _have_changes(context: SessionContext, *, after_seq: int) -> bool:
+    rows = store.select_lines(context.facts.session_id).filter(seq__gt=after_seq)
+    return any(find_change(text) for text in rows.values_list("text", flat=True))
+
+
+def _publish_changes(session_id: UUID) -> None:
+    with transaction.atomic():
+        if lock_session(session_id):
+            publish_state(session_id)
 
 
 def record_all_lines(context: SessionContext) -> None:

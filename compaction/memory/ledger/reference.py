@@ -9,6 +9,7 @@ from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from compaction.core.budget import Budget, take_share
 from compaction.core.credentials import has_credentials
 from compaction.core.policy import Policy
+from compaction.memory.core.ledger.corrections import add_changes
 from compaction.memory.core.ledger.lines import LedgerLine as CoreLine
 from compaction.memory.core.ledger.lines import normalize_text
 from compaction.memory.core.ledger.rendering import render_ledger
@@ -59,7 +60,11 @@ def render_lines(
 def _load_hidden_lines(
     context: SessionContext, first_live_seq: int, shortened_seqs: Collection[int]
 ) -> list[CoreLine]:
-    """Return the lines of the ledger that the messages which are sent do not say."""
+    """Return the lines of the ledger that the messages which are sent do not say.
+
+    A message that is sent may correct or forget such a line: its own line is among them then, and
+    what it forgets is not.
+    """
     rows = store.select_lines(context.facts.session_id).exclude(status=Status.DROPPED)
     hidden_filter = Q(seq=None) | Q(is_edited=True) | Q(seq__lt=first_live_seq)
     if shortened_seqs:
@@ -70,7 +75,9 @@ def _load_hidden_lines(
         if _is_out_of_sight(row, first_live_seq, shortened_seqs)
     ]
     days = load_days(context.facts.session_id, {row.seq for row in hidden_rows if row.seq})
-    return [replace(store.to_core_line(row), day=days.get(row.seq or 0)) for row in hidden_rows]
+    lines = [replace(store.to_core_line(row), day=days.get(row.seq or 0)) for row in hidden_rows]
+    sent_rows = rows.filter(seq__gte=first_live_seq).order_by("seq", "id")
+    return add_changes(lines, [store.to_core_line(row) for row in sent_rows])
 
 
 def estimate_growth(context: SessionContext, last_seq: int) -> int:

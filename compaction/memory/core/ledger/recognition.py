@@ -4,10 +4,19 @@ import re
 from collections.abc import Iterator, Set
 
 from compaction.core.credentials import PLACEHOLDER, remove_credentials
+from compaction.memory.core.ledger.corrections import find_change
 from compaction.memory.core.ledger.keys import build_sentence_key, build_value_key, names_its_noun
 from compaction.memory.core.ledger.languages import LANGUAGES
 from compaction.memory.core.ledger.languages.base import index_cues
-from compaction.memory.core.ledger.lines import KINDS, LINE_CHARS, PRONOUN_KEY, Kind, LedgerLine
+from compaction.memory.core.ledger.lines import (
+    CHANGE_KEY,
+    KEY_CHARS,
+    KINDS,
+    LINE_CHARS,
+    PRONOUN_KEY,
+    Kind,
+    LedgerLine,
+)
 from compaction.memory.core.ledger.sentences import Sentence, split_sentences
 from compaction.memory.core.ledger.values import (
     Value,
@@ -81,7 +90,19 @@ def recognize_lines(text: str, *, role: str, seq: int) -> tuple[LedgerLine, ...]
             value_lines = _build_value_lines(sentence, words, values, seq=seq)
             value_count += len(value_lines)
             lines.extend(value_lines)
+        if sentence.origin == "own" and not (lines and lines[-1].text == sentence.text):
+            lines.extend(_build_change_line(sentence, values, seq=seq))
     return tuple(_limit_lines(lines))
+
+
+def _build_change_line(
+    sentence: Sentence, values: list[Value], *, seq: int
+) -> Iterator[LedgerLine]:
+    """Yield a line for a sentence that is none otherwise and takes something back."""
+    change = find_change(sentence.text)
+    if change and (change == "forgetting" or not sentence.is_question):
+        key = f"{CHANGE_KEY} {build_sentence_key(sentence, values)}"[:KEY_CHARS]
+        yield LedgerLine(kind="decision", text=sentence.text, seq=seq, role="user", key=key)
 
 
 def _limit_lines(lines: list[LedgerLine]) -> list[LedgerLine]:

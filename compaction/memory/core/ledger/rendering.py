@@ -3,10 +3,20 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from functools import lru_cache
 
 from compaction.core.state import join_text_lines
-from compaction.memory.core.ledger.lines import KINDS, LedgerLine, normalize_text
+from compaction.memory.core.ledger.corrections import (
+    Place,
+    Tie,
+    find_change,
+    find_forgotten,
+    get_place,
+    list_older_lines,
+    tie_corrections,
+)
+from compaction.memory.core.ledger.lines import CHANGE_KEY, KINDS, LedgerLine, normalize_text
 from compaction.memory.core.ledger.values import find_names, find_values
 from textkit.calendar import describe_day
 
@@ -20,6 +30,9 @@ TITLES = {
     "value": "Exact values",
 }
 HEADING = "What was said, word for word, with the number of its message:"
+FORGETTING_NOTE = (
+    " (Left out of this list since then. The messages still say it: only deleting them removes it.)"
+)
 OMISSION = "({count} more lines of the ledger are left out here.)"
 
 
@@ -60,22 +73,24 @@ def render_ledger(lines: Iterable[LedgerLine], *, max_chars: int) -> str:
 
     Pinned lines come first, then rules, then the others: see `rank_lines`. Lines are left out
     whole, and the text says how many. Where there is room, behind a line stands what was said
-    before it about the same, or in which message a part of it was changed. The text is empty if
-    there is nothing to say or not even one line fits.
+    before it about the same, or in which message a part of it was changed. A correction and what it
+    corrects are one line, or are left out together. What the user wants forgotten is left out. The
+    text is empty if there is nothing to say or not even one line fits.
     """
-    ordered_lines = sorted(lines, key=lambda line: line.seq)
+    ordered_lines = drop_forgotten(sorted(lines, key=lambda line: line.seq))
     obsolete_texts = _find_obsolete_texts(ordered_lines)
     candidates = _drop_repetitions(
         line
         for line in ordered_lines
         if _is_pinned(line) or (line.status == "current" and not _is_obsolete(line, obsolete_texts))
     )
+    candidates, notes = _join_corrections(candidates, tie_corrections(ordered_lines))
     ranked_lines = rank_lines(candidates)
     space = max_chars - len(HEADING) - len(OMISSION) - 8
     chosen_lines: list[LedgerLine] = []
     kinds: set[str] = set()
     for line in ranked_lines:
-        size = len(_render_line(line)) + 1
+        size = len(_render_line(line)) + len(notes.get(get_place(line), "")) + 1
         if line.kind not in kinds:
             size += len(TITLES[line.kind]) + 3
         if size <= space:
@@ -84,8 +99,52 @@ def render_ledger(lines: Iterable[LedgerLine], *, max_chars: int) -> str:
             chosen_lines.append(line)
     if not chosen_lines:
         return ""
-    notes = _find_notes(chosen_lines, ordered_lines, space)
-    return _compose(chosen_lines, notes, len(candidates) - len(chosen_lines))
+    notes_by_index = _find_notes(chosen_lines, ordered_lines, space)
+    for index, line in enumerate(chosen_lines):
+        if get_place(line) in notes:
+            notes_by_index[index] = notes[get_place(line)]
+    return _compose(chosen_lines, notes_by_index, len(candidates) - len(chosen_lines))
+
+
+def drop_forgotten(lines: Sequence[LedgerLine]) -> list[LedgerLine]:
+    """Return the lines without what the user wants forgotten."""
+    forgotten = find_forgotten(lines)
+    return [line for line in lines if get_place(line) not in forgotten]
+
+
+def _join_corrections(
+    lines: Sequence[LedgerLine], ties: Mapping[Place, Tie]
+) -> tuple[list[LedgerLine], dict[Place, str]]:
+    """Return the lines without those that others correct, and the notes that tell these.
+
+    A correction stands where what it corrects would stand: it may be about a rule.
+    """
+    corrected = {get_place(tie.line) for tie in ties.values()}
+    joined_lines: list[LedgerLine] = []
+    notes: dict[Place, str] = {}
+    for line in lines:
+        place = get_place(line)
+        if place in corrected or (place not in ties and _says_nothing_alone(line)):
+            continue
+        if find_change(line.text) == "forgetting":
+            notes[place] = FORGETTING_NOTE
+        elif place in ties:
+            older_lines = list_older_lines(line, ties)
+            kind = min((line, *older_lines), key=lambda each: KINDS.index(each.kind)).kind
+            pinned = any(each.pinned for each in (line, *older_lines))
+            line = replace(line, kind=kind, pinned=pinned)
+            notes[place] = _write_older_lines(older_lines, is_certain=ties[place].is_certain)
+        joined_lines.append(line)
+    return joined_lines, notes
+
+
+def _says_nothing_alone(line: LedgerLine) -> bool:
+    return CHANGE_KEY in line.key.split() and find_change(line.text) == "turn"
+
+
+def _write_older_lines(lines: Sequence[LedgerLine], *, is_certain: bool) -> str:
+    texts = "; ".join(f"“{join_text_lines(line.text)}” [{_name_place(line)}]" for line in lines)
+    return f" (was: {texts})" if is_certain else f" (said after: {texts})"
 
 
 def _find_obsolete_texts(lines: Iterable[LedgerLine]) -> set[tuple[int, str]]:

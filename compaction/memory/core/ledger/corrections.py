@@ -1,0 +1,214 @@
+"""Tie what a user takes back to what it is about: corrections to lines, and what to forget.
+
+Nothing of this is stored. It follows from the lines that there are, so a line whose correction is
+deleted or dropped holds again, and so does what was forgotten.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from compaction.memory.core.ledger.languages import LANGUAGES
+from compaction.memory.core.ledger.languages.changes import (
+    CORRECTIONS,
+    FORGETTINGS,
+    PRONOUNS,
+    REQUEST_WORDS,
+    SMALL_WORDS,
+    TURNS,
+)
+from compaction.memory.core.ledger.lines import LedgerLine, normalize_text
+from compaction.memory.core.ledger.sentences import mask_quotations
+from compaction.memory.core.ledger.values import find_values
+from textkit.stems import fold_case, list_stems
+from textkit.stop_words import STOP_WORDS
+
+NEAR_MESSAGES = 8  # a correction without a word of its subject is about what was said so recently
+SUBJECT_SHARE = 0.5  # of the words of what is to be forgotten, in a line that is about it
+
+Place = tuple[int, str]  # a sentence: the number of its message, and its text in one form
+Change = Literal["correction", "turn", "forgetting", ""]
+
+_WORD = re.compile(r"[^\W\d_][\w'-]*")
+_NO_SUBJECT = frozenset(
+    fold_case(word)
+    for word in frozenset().union(
+        STOP_WORDS,
+        REQUEST_WORDS,
+        SMALL_WORDS,
+        *(each.break_words | each.marker_words | each.negations for each in LANGUAGES),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """The line that another one corrects; not `is_certain` if only its place speaks for it."""
+
+    line: LedgerLine
+    is_certain: bool
+
+
+def get_place(line: LedgerLine) -> Place:
+    """Return which sentence a line is; one sentence may be several lines."""
+    return line.seq, normalize_text(line.text)
+
+
+@lru_cache(maxsize=4_096)
+def find_change(text: str) -> Change:
+    """Return how a sentence takes something back; empty if it does not."""
+    words = mask_quotations(text).lower().replace("’", "'")
+    if FORGETTINGS.search(words) and not find_values(text) and not CORRECTIONS.search(words):
+        return "forgetting"
+    if CORRECTIONS.search(words):
+        return "correction"
+    return "turn" if TURNS.search(words) else ""
+
+
+def tie_corrections(lines: Iterable[LedgerLine]) -> dict[Place, Tie]:
+    """Return what each correction among these lines corrects, by the place of the correction.
+
+    That is the line with the most words of the correction's subject, then one with a value of the
+    same form or category, then the newest. Without such words it is near by: one with such a value
+    or, if the sentence says that something was wrong, what was said last.
+    """
+    ties: dict[Place, Tie] = {}
+    earlier_lines: list[LedgerLine] = []
+    for line in _list_sentences(lines):
+        if find_change(line.text) in {"correction", "turn"}:
+            tie = _find_corrected_line(line, earlier_lines)
+            if tie:
+                ties[get_place(line)] = tie
+        earlier_lines.append(line)
+    return ties
+
+
+def find_forgotten(lines: Iterable[LedgerLine]) -> dict[Place, int]:
+    """Return the sentences that the user wants forgotten, with the number of that message.
+
+    What a user wrote or pinned by hand stays: it goes by hand only.
+    """
+    forgotten: dict[Place, int] = {}
+    earlier_lines: list[LedgerLine] = []
+    for line in _list_sentences(lines):
+        if find_change(line.text) == "forgetting":
+            for other in _list_lines_about(line, earlier_lines):
+                forgotten.setdefault(get_place(other), line.seq)
+        earlier_lines.append(line)
+    return forgotten
+
+
+def add_changes(lines: Sequence[LedgerLine], later_lines: Sequence[LedgerLine]) -> list[LedgerLine]:
+    """Return the lines, and those of the later ones that correct or forget one of them."""
+    all_lines = [*lines, *later_lines]
+    places = {get_place(line) for line in lines}
+    forgotten = find_forgotten(all_lines)
+    forgetting_seqs = {seq for place, seq in forgotten.items() if place in places}
+    changing_places = {
+        place for place, tie in tie_corrections(all_lines).items() if get_place(tie.line) in places
+    }
+    added_lines = [
+        line
+        for line in later_lines
+        if get_place(line) not in places
+        and (
+            get_place(line) in changing_places
+            or (line.seq in forgetting_seqs and find_change(line.text) == "forgetting")
+        )
+    ]
+    return [*lines, *added_lines]
+
+
+def _list_sentences(lines: Iterable[LedgerLine]) -> list[LedgerLine]:
+    """Return the sentences of the user that are not dropped, each once, in their order."""
+    sentences = {
+        get_place(line): line
+        for line in lines
+        if line.seq and line.role == "user" and line.status != "dropped"
+    }
+    return sorted(sentences.values(), key=lambda line: line.seq)
+
+
+def _find_corrected_line(line: LedgerLine, earlier_lines: Sequence[LedgerLine]) -> Tie | None:
+    stems = list_subject(line.text)
+    best_line, best_rank = None, (0, 0, 0)
+    for other in earlier_lines:
+        is_near = line.seq - other.seq <= NEAR_MESSAGES
+        # "Not 4471, 4417": the former value names what it is about as well as a word does.
+        shared = len(stems & list_subject(other.text)) + _count_shared_values(line.text, other.text)
+        likeness = _compare_values(line.text, other.text)
+        rank = (shared, likeness, other.seq)
+        if (shared or (is_near and likeness)) and rank >= best_rank:
+            best_line, best_rank = other, rank
+    if best_line and (best_rank[0] or find_change(line.text) == "correction"):
+        return Tie(best_line, is_certain=True)
+    if find_change(line.text) == "correction" and earlier_lines:
+        last_line = earlier_lines[-1]
+        if line.seq - last_line.seq <= NEAR_MESSAGES:
+            return Tie(last_line, is_certain=False)
+    return None
+
+
+def _list_lines_about(line: LedgerLine, lines: Sequence[LedgerLine]) -> list[LedgerLine]:
+    stems = list_subject(line.text)
+    if not stems:  # "Forget that."
+        near_seqs = [other.seq for other in lines if line.seq - other.seq <= NEAR_MESSAGES]
+        last_seq = max((seq for seq in near_seqs if seq < line.seq), default=0)
+        return [other for other in lines if other.seq == last_seq and not other.pinned]
+    chosen_lines: list[LedgerLine] = []
+    for other in lines:
+        shared = len(stems & list_subject(other.text))
+        follows = bool(chosen_lines) and chosen_lines[-1].seq == other.seq
+        if shared >= len(stems) * SUBJECT_SHARE or (follows and _begins_with_pronoun(other.text)):
+            chosen_lines.append(other)
+    return [other for other in chosen_lines if not other.pinned]
+
+
+def _begins_with_pronoun(text: str) -> bool:
+    return text.split(maxsplit=1)[0].lower() in PRONOUNS
+
+
+@lru_cache(maxsize=4_096)
+def list_subject(text: str) -> frozenset[str]:
+    """Return the stems of the words that say what a sentence is about, without its values."""
+    for value in reversed(find_values(text)):
+        text = f"{text[: value.start]} {text[value.end :]}"
+    words = (fold_case(word.removesuffix("'s")) for word in _WORD.findall(text.replace("’", "'")))
+    return frozenset(
+        stem for word in words if word not in _NO_SUBJECT for stem in list_stems(word)[:1]
+    )
+
+
+def _count_shared_values(text: str, other_text: str) -> int:
+    return len(_list_values(text) & _list_values(other_text))
+
+
+@lru_cache(maxsize=4_096)
+def _list_values(text: str) -> frozenset[str]:
+    return frozenset(value.text.casefold() for value in find_values(text))
+
+
+def _compare_values(text: str, other_text: str) -> int:
+    """Return 2 if both have a value of one form, 1 if both have one of one category, else 0."""
+    shared = _list_kinds(text) & _list_kinds(other_text)
+    return 2 if any(kind.startswith("form ") for kind in shared) else int(bool(shared))
+
+
+@lru_cache(maxsize=4_096)
+def _list_kinds(text: str) -> frozenset[str]:
+    values = find_values(text)
+    return frozenset(
+        kind for value in values for kind in (f"form {value.form}", f"category {value.category}")
+    )
+
+
+def list_older_lines(line: LedgerLine, ties: Mapping[Place, Tie]) -> list[LedgerLine]:
+    """Return what a line corrects, and what that line corrected before it, the newest first."""
+    older_lines: list[LedgerLine] = []
+    tie = ties.get(get_place(line))
+    while tie:
+        older_lines.append(tie.line)
+        tie = ties.get(get_place(tie.line))
+    return older_lines
