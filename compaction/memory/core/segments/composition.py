@@ -7,6 +7,8 @@ Nothing is worded anew. A segment stands whole or loses sentences, and what rema
 2. The newest segment stands whole, and so do those that the newest messages touch, because both
    speak of the same; all of them in half of the room.
 3. The rest of the room goes to the sentences of the highest rank.
+
+Before that, open items go whose end a newer segment reports.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +17,7 @@ from datetime import date
 from functools import reduce
 
 from compaction.core.outcome import Segment
+from compaction.memory.core.segments.outdated import leave_out_done
 from compaction.memory.core.segments.ranking import (
     Ranking,
     SegmentSentence,
@@ -159,6 +162,7 @@ def compose_summary(
         segment_space = min(max(space - text_tokens, space // 2), limit - text_tokens)
     if not span_segments or segment_space <= 0:
         return text
+    span_segments = leave_out_done(span_segments)
     segment_text = _compose_segments(span_segments, segment_space, count_tokens, newest_text)
     return "\n\n".join(part for part in (text, segment_text) if part)
 
