@@ -26,7 +26,7 @@ def build_request(
     params = provider_params.select_params(session.params, provider)
     max_tokens = params.pop("max_tokens", None)
     block_text = summary_block.render_block(
-        revision.summary, revision.background, revision.placement
+        revision.summary, revision.reference, revision.placement
     )
     summary_place = summary_block.get_place(revision.placement)
     system_summary = block_text if summary_place == "system_prefix" else ""

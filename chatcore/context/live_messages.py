@@ -29,6 +29,7 @@ from django.db.models import (
 from django.db.models.functions import Cast, Greatest, Length
 
 from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE, estimate_tokens
+from chatcore.context.past_files import NO_FILES, PastFiles, load_past_files
 from chatcore.files import rendering
 from chatcore.models import Attachment, ContextEdit, Message, MessageQuerySet, Session
 from chatcore.models.statements import (
@@ -87,6 +88,12 @@ class ActiveRevision:
     has_outputs: bool = False
     has_tool_limits: bool = False
     recalled: Mapping[str, object] | None = None
+    past_files: PastFiles = NO_FILES
+
+    @property
+    def reference(self) -> str:
+        """The text that is sent with the summary: the background, and the names of past files."""
+        return "\n\n".join(text for text in (self.background, self.past_files.text) if text)
 
 
 # Not frozen, as ChatMessage is not, because there is one for each message of a context.
@@ -136,7 +143,8 @@ class LiveMessage:
 def load_active_revision(session: Session) -> ActiveRevision:
     """Load the revision in force, and refresh the session's context fields from the database.
 
-    This takes one query. Raises Session.DoesNotExist if the session is deleted.
+    This takes one query, and one more where files may be no longer sent. Raises
+    Session.DoesNotExist if the session is deleted.
     """
     row = load_context_row(session.pk)
     if row is None:
@@ -144,6 +152,11 @@ def load_active_revision(session: Session) -> ActiveRevision:
     session.context_version = row["context_version"]
     session.compacted_summary = row["compacted_summary"]
     session.compact_boundary_seq = row["compact_boundary_seq"]
+    past_files = NO_FILES
+    if row["has_files"] and row["context_version"]:
+        past_files = load_past_files(
+            session.pk, row["compact_boundary_seq"], row["kept_seqs"] or ()
+        )
     return ActiveRevision(
         version=row["context_version"],
         summary=row["compacted_summary"],
@@ -157,6 +170,7 @@ def load_active_revision(session: Session) -> ActiveRevision:
         has_outputs=row["has_outputs"],
         has_tool_limits=row["has_tool_limits"],
         recalled=row["recalled"],
+        past_files=past_files,
     )
 
 

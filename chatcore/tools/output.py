@@ -15,7 +15,7 @@ from chatcore.context.compactor import get_compactor
 from chatcore.files import output_store
 from chatcore.files.output_store import StoredObject, StoreFull
 from chatcore.models import Attachment, Message, Session
-from chatcore.tools import read_tool_output
+from chatcore.tools import read_attachment, read_tool_output
 
 logger = logging.getLogger(__name__)
 
@@ -140,8 +140,8 @@ def build_tool_output(session: Session, tool_name: str, text: str) -> ToolOutput
         "original_chars": truncation.original_chars,
         "tool_result_limit": _get_result_limit(truncation.content),
     }
-    # A part that was read out of a stored output is not stored as a file once more.
-    is_reread = tool_name == read_tool_output.TOOL.name
+    # A part that was read out of a stored file is not stored as a file once more.
+    is_reread = tool_name in (read_attachment.TOOL.name, read_tool_output.TOOL.name)
     full_text = None if is_reread else truncation.full_text
     return ToolOutput(message_fields=fields, full_text=full_text)
 

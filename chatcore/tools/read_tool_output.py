@@ -1,6 +1,5 @@
 """The tool `read_tool_output`: read more of an output that was too long for its message."""
 
-import re
 from typing import Any
 from uuid import UUID
 
@@ -9,9 +8,9 @@ from chatcore.files import output_store
 from chatcore.files.output_store import OutputLost
 from chatcore.models import Attachment
 from chatcore.tools.base import BuiltInTool, ToolError
+from chatcore.tools.text_parts import list_passages, read_piece
 
 MAX_CHARS = 20_000
-PASSAGE_CHARS = 160  # on each side of a text that was searched for
 
 
 def run(arguments: dict[str, Any], session_id: UUID) -> str:
@@ -41,46 +40,10 @@ def run(arguments: dict[str, Any], session_id: UUID) -> str:
             f" offset {offset:,} is behind its end."
         )
     if arguments.get("search"):
-        return _list_passages(text, arguments["search"], seq, offset=offset, limit=limit)
-    return _read_piece(text, seq, offset=offset, limit=limit)
-
-
-def _read_piece(text: str, seq: int, *, offset: int, limit: int) -> str:
-    piece = text[offset : offset + limit]
-    end, total = offset + len(piece), len(text)
-    continuation = f"the next begin at offset {end}" if end < total else "there are no more"
-    position = f"Characters {offset:,} to {end:,} of the {total:,} of message {seq}"
-    return f"[{position}; {continuation}.]\n{piece}"
-
-
-def _list_passages(text: str, wanted_text: str, seq: int, *, offset: int, limit: int) -> str:
-    """Return passages of at most `limit` characters together, from an offset on; case is ignored.
-
-    Places that are close together are in one passage.
-    """
-    pattern = re.compile(re.escape(wanted_text), re.IGNORECASE)
-    passages: list[str] = []
-    end = offset
-    remaining_chars = limit
-    has_more = False
-    for match in pattern.finditer(text, offset):
-        if match.end() <= end:
-            continue
-        has_more = bool(passages) and remaining_chars <= 0
-        if has_more:
-            break
-        start = max(end, match.start() - PASSAGE_CHARS)
-        end = min(len(text), match.end() + PASSAGE_CHARS)
-        passages.append(f"[offset {start}]\n{text[start:end]}")
-        remaining_chars -= end - start
-    if not passages:
-        return (
-            f"[{wanted_text!r} is not in the {len(text):,} characters of message {seq}"
-            f" from offset {offset:,} on.]"
+        return list_passages(
+            text, arguments["search"], f"message {seq}", offset=offset, limit=limit
         )
-    continuation = f"more from offset {end} on" if has_more else "there are no more"
-    heading = f"Passages with {wanted_text!r} in the {len(text):,} characters of message {seq}"
-    return "\n\n".join([f"[{heading}; {continuation}.]", *passages])
+    return read_piece(text, f"message {seq}", offset=offset, limit=limit)
 
 
 TOOL = BuiltInTool(

@@ -21,6 +21,7 @@ from chatcore.tools import (
     calculate,
     current_time,
     fetch_url,
+    read_attachment,
     read_tool_output,
     search_history,
     search_project_files,
@@ -35,10 +36,10 @@ log = logging.getLogger(__name__)
 
 _SELECTABLE_TOOLS = (current_time.TOOL, calculate.TOOL, fetch_url.TOOL, search_history.TOOL)
 # They read what a request names and does not show, so they are no choice.
-_NEEDED_TOOLS = (read_tool_output.TOOL.name, search_project_files.TOOL.name)
+_NEEDED_TOOLS = (read_tool_output.TOOL, search_project_files.TOOL, read_attachment.TOOL)
+_NEEDED_NAMES = [tool.name for tool in _NEEDED_TOOLS]
 BUILT_IN_TOOLS: dict[str, BuiltInTool] = {
-    tool.name: tool
-    for tool in (*_SELECTABLE_TOOLS, read_tool_output.TOOL, search_project_files.TOOL)
+    tool.name: tool for tool in (*_SELECTABLE_TOOLS, *_NEEDED_TOOLS)
 }
 
 
@@ -56,6 +57,7 @@ def build_definitions(
     allowed_names: AllowedNames = EVERYTHING,
     has_outputs: bool = False,
     has_hidden_files: bool = False,
+    has_past_files: bool = False,
     session_id: UUID | None = None,
 ) -> list[Tool]:
     """Return the definitions of the named tools (None: of all built-in ones), in a fixed order.
@@ -63,8 +65,9 @@ def build_definitions(
     Unknown names are ignored, and those that are not in `allowed_names`. With `has_outputs` the
     tool that reads stored outputs is always included, because notes at the end of shortened outputs
     refer to it; with `has_hidden_files`, the one that reads files of the project, because the
-    system text names files that are not shown. With `session_id` the names may be those of MCP
-    servers' tools that the session's owner may use.
+    system text names files that are not shown; with `has_past_files`, the one that reads files of
+    messages, because the text beside the summary names some. With `session_id` the names may be
+    those of MCP servers' tools that the session's owner may use.
     """
     tools = [
         tool
@@ -75,6 +78,8 @@ def build_definitions(
         tools.append(read_tool_output.TOOL)
     if has_hidden_files:
         tools.append(search_project_files.TOOL)
+    if has_past_files:
+        tools.append(read_attachment.TOOL)
     mcp_tools = mcp_catalog.list_chosen_tools(names, session_id, allowed_names)
     return [
         *(tool.definition for tool in tools),
@@ -97,6 +102,7 @@ def list_session_tools(session: Session, revision: ActiveRevision) -> list[Tool]
         allowed_names=list_allowed_tools(session.owner_id, has_limits=revision.has_tool_limits),
         has_outputs=revision.has_outputs,
         has_hidden_files=has_left_out(session),
+        has_past_files=revision.past_files.has_texts,
         session_id=session.pk,
     )
 
@@ -139,7 +145,7 @@ def call_mcp_tool(tool: McpTool, call: ToolCall) -> str:
 
 def _find_refusal(name: str, session_id: UUID) -> str:
     """Return why a built-in tool may not run now; empty if it may."""
-    if name not in BUILT_IN_TOOLS or name in _NEEDED_TOOLS:
+    if name not in BUILT_IN_TOOLS or name in _NEEDED_NAMES:
         return ""
     session = Session.objects.filter(pk=session_id)
     [(chosen_names, options)] = session.values_list("tools", "model__provider__options")

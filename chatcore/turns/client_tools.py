@@ -107,12 +107,10 @@ def list_offered_tools(session: Session, turn: Turn, revision: ActiveRevision) -
 def merge_tools(
     built_in: Sequence[Tool], client_definitions: Sequence[Mapping[str, Any]]
 ) -> list[Tool]:
-    """Return the built-in tools, then those of the client that have other names."""
-    used_names = {tool.name for tool in built_in}
-    client_tools = [
-        build_tool(tool) for tool in client_definitions if tool["name"] not in used_names
-    ]
-    return [*built_in, *client_tools]
+    """Return the tools of this server, then those of the client, which runs what has its names."""
+    client_tools = [build_tool(tool) for tool in client_definitions]
+    client_names = {tool.name for tool in client_tools}
+    return [*(tool for tool in built_in if tool.name not in client_names), *client_tools]
 
 
 def build_tool(definition: Mapping[str, Any]) -> Tool:

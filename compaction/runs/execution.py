@@ -22,7 +22,7 @@ from compaction.models import CompactionRun
 from compaction.runs import history, leases, lifecycle, queue
 from compaction.runs.lifecycle import RunProgress, trace_run
 from compaction.sessions import built_requests, plans, request_size, session_context, transcripts
-from compaction.sessions.facts import load_session_facts
+from compaction.sessions.facts import estimate_file_growth, load_session_facts
 from compaction.sessions.memory_app import get_memory
 from compaction.sessions.session_context import SessionContext
 from compaction.summaries import state as summary_state
@@ -106,6 +106,7 @@ def propose_outcome(
     measurement = request_size.measure_transcript(context, transcript, context.facts.last_usage)
     growth_chars = get_memory().estimate_growth(context, context.facts.last_seq)
     growth_chars += plans.estimate_growth(context, context.facts.last_seq)
+    growth_chars += estimate_file_growth(context.facts)
     return pipeline.run(
         transcript,
         context.policy,

@@ -11,12 +11,14 @@ from django.db.models import QuerySet
 from chatcore.accounts.rights import list_allowed_tools
 from chatcore.context import live_messages, recalled, summary_block
 from chatcore.context.live_messages import LiveContext
+from chatcore.context.past_files import NO_FILES, PastFiles, load_past_files
 from chatcore.files.rendering import MAX_IMAGES
 from chatcore.models import ContextRevision, Message, Session, Turn
 from chatcore.models.statements import load_measured_row
 from chatcore.projects import system_text
 from chatcore.projects.system_text import SharedText, choose_files
 from chatcore.providers.base import Tool
+from chatcore.tools import read_attachment
 from chatcore.tools import registry as tool_registry
 from chatcore.turns import client_tools
 from compaction.core.estimate import LastUsage
@@ -96,12 +98,15 @@ class SessionFacts:
 def load_session_facts(session_id: UUID) -> SessionFacts | None:
     """Return the session's facts, or None if it is deleted.
 
-    This takes one query, one more if the session has files, and one more if it is in a project.
+    This takes one query, up to two more if the session has files, and one more if it is in a
+    project.
     """
     row = load_measured_row(session_id)
     if row is None:
         return None
     shared_text = system_text.load_shared_text(row["project_id"]) if row["project_id"] else None
+    past_files = _load_past_files(session_id, row)
+    reference = "\n\n".join(text for text in (row["background"], past_files.text) if text)
     model_name = _join_model_name(row["provider_name"], row["model_name"])
     facts = SessionFacts(
         session_id=session_id,
@@ -129,9 +134,9 @@ def load_session_facts(session_id: UUID) -> SessionFacts | None:
         summary=row["compacted_summary"],
         sizes=FixedSizes(
             system_chars=row["system_chars"],
-            tool_chars=len(serialize_tools(_list_tools(session_id, row, shared_text))),
+            tool_chars=len(serialize_tools(_list_tools(session_id, row, shared_text, past_files))),
             reference_chars=summary_block.count_wrapping_chars(
-                row["compacted_summary"], row["background"] or "", row["placement"] or {}
+                row["compacted_summary"], reference, row["placement"] or {}
             ),
             recalled_chars=recalled.count_block_chars(row["recalled"]),
         ),
@@ -190,6 +195,22 @@ def count_live_messages(facts: SessionFacts) -> int:
     return live_messages.count_live_messages(facts.live)
 
 
+def estimate_file_growth(facts: SessionFacts) -> int:
+    """Return the characters that naming files may add if all messages are compacted.
+
+    The tool that reads them comes with the first one.
+    """
+    live = facts.live
+    if not (facts.sizes.attached_tokens or facts.sizes.attached_images):
+        return 0
+    present_files = load_past_files(facts.session_id, live.boundary_seq, live.kept_seqs)
+    files = load_past_files(facts.session_id, facts.last_seq + 1)
+    growth = max(0, len(files.text) - len(present_files.text))
+    if files.has_texts and not present_files.has_texts:
+        growth += len(serialize_tools([read_attachment.TOOL.definition]))
+    return growth
+
+
 def load_last_model(facts: SessionFacts) -> str:
     """Return the model that gave the newest answer; empty before the first."""
     answers = Message.objects.filter(
@@ -245,7 +266,10 @@ def _build_last_usage(row: dict[str, Any]) -> LastUsage | None:
 
 
 def _list_tools(
-    session_id: UUID, row: dict[str, Any], shared_text: SharedText | None
+    session_id: UUID,
+    row: dict[str, Any],
+    shared_text: SharedText | None,
+    past_files: PastFiles,
 ) -> Sequence[Tool]:
     """Return the tools of the next request: chatcore's and those of the turn's client."""
     if row["model_name"] is None or row["supports_tools"] is False:
@@ -259,9 +283,16 @@ def _list_tools(
             has_hidden_files=bool(
                 shared_text and choose_files(shared_text.files, _count_file_chars(row))[1]
             ),
+            has_past_files=past_files.has_texts,
             session_id=session_id,
         )
     return client_tools.merge_tools(built_in_tools, row["turn_tools"] or ())
+
+
+def _load_past_files(session_id: UUID, row: dict[str, Any]) -> PastFiles:
+    if not (row["has_attachments"] and row["context_version"]):
+        return NO_FILES
+    return load_past_files(session_id, row["compact_boundary_seq"], row["kept_seqs"] or ())
 
 
 def _count_file_chars(row: dict[str, Any]) -> int:

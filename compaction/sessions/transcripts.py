@@ -44,7 +44,7 @@ def load_transcript(
         # Most contexts have no files, and then no request needs to be built.
         entries = tuple(map(to_stored_entry, context_messages))
     wrapping_chars = summary_block.count_wrapping_chars(
-        revision.summary, revision.background, revision.placement
+        revision.summary, revision.reference, revision.placement
     )
     return Transcript(
         entries=entries,
