@@ -8,6 +8,8 @@ from chatcore.extension import Card, Extension
 
 
 class Compaction(Extension):
+    session_sections = ("compaction.sessions.own_sentences.OwnSentenceSection",)
+
     def list_cards(self, request: HttpRequest) -> Iterable[Card]:
         from compaction.admin import overview  # only the admin shows them
 

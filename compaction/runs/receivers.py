@@ -16,6 +16,7 @@ from compaction.runs import engine
 from compaction.sessions import calibration, request_size, session_context
 from compaction.sessions.decision_log import Action, log_decision
 from compaction.sessions.memory_app import get_memory
+from compaction.sessions.own_sentences import load_own_sentences, store_own_sentences
 from compaction.sessions.request_size import describe_usage
 from compaction.sessions.session_context import SessionContext
 from compaction.summaries import state
@@ -173,7 +174,9 @@ def supersede_messages(session: Session, seqs: Collection[int]) -> None:
 
 
 def copy_state_to_fork(session: Session, source: Session, *, last_seq: int) -> None:
-    """Copy structured state and memory to a fork, up to the message `last_seq`."""
+    """Copy structured state, memory and own sentences to a fork, up to the message `last_seq`."""
+    if own_sentences := load_own_sentences(source.pk):
+        store_own_sentences(session.pk, own_sentences)
     has_text = get_memory().copy_to_fork(source.pk, target_id=session.pk, last_seq=last_seq)
     state.copy_structured_state(
         source.pk,

@@ -2,14 +2,17 @@
 
 A composed summary keeps an edited text as a segment. One that is written anew each time needs them
 apart: a compaction stores them with its revision, and later edits are compared with the text that
-they changed.
+they changed. An export and a fork, which have the newest text alone, carry them beside it.
 """
 
 from collections.abc import Sequence
 from itertools import pairwise
 from uuid import UUID
 
-from chatcore.models import ContextRevision
+from django.core.exceptions import ValidationError
+
+from chatcore.models import ContextRevision, Session
+from chatcore.sessions.sections import SessionSection
 from textkit.sentences import split_sentences
 
 PLACEMENT_KEY = "own_sentences"
@@ -40,6 +43,16 @@ def load_own_sentences(session_id: UUID) -> list[str]:
     return sentences
 
 
+def store_own_sentences(session_id: UUID, sentences: Sequence[str]) -> None:
+    """Store which sentences of the newest summary are the user's own; others are left out."""
+    revision = ContextRevision.objects.filter(session=session_id).order_by("-version").first()
+    if revision is None:
+        return
+    own_sentences = [text for text in sentences if text in (revision.summary or "")]
+    revision.placement = {**revision.placement, PLACEMENT_KEY: own_sentences}
+    revision.save(update_fields=["placement"])
+
+
 def restore_sentences(summary: str, sentences: Sequence[str]) -> str:
     """Return the summary with the sentences that it has not, above it."""
     missing = [sentence for sentence in sentences if sentence not in summary]
@@ -52,3 +65,20 @@ def _list_new_sentences(summary: str, earlier: str, known: Sequence[str]) -> lis
         for sentence in split_sentences(summary)
         if not sentence.is_heading and sentence.text not in earlier and sentence.text not in known
     ]
+
+
+class OwnSentenceSection(SessionSection):
+    """What the user wrote into the summary in force."""
+
+    name = "own_sentences"
+
+    def export_items(self, session: Session) -> list[dict[str, object]]:
+        return [{"text": text} for text in load_own_sentences(session.pk)]
+
+    def import_items(self, session: Session, items: Sequence[object]) -> None:
+        sentences = [item.get("text") if isinstance(item, dict) else None for item in items]
+        for index, text in enumerate(sentences):
+            if not isinstance(text, str) or not text:
+                raise ValidationError({f"[{index}].text": "It must be as an export contains it."})
+        if sentences:
+            store_own_sentences(session.pk, [text for text in sentences if text])

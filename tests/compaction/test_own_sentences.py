@@ -4,6 +4,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from chatcore.models import Session
+from chatcore.turns.forks import fork_session
 from compaction.runs import engine
 from tests.support.compaction_sessions import fill_session
 from tests.support.frozen_talk import use_policy
@@ -43,3 +44,33 @@ def test_it_stays_through_compactions_and_goes_when_the_user_removes_it(
     edit(api, session, "The trip to Lisbon is planned.")
     summary = compact(session, scripted, "The user still plans the trip to Lisbon.")
     assert OWN not in summary
+
+
+def test_an_export_and_a_fork_carry_it_whether_it_was_compacted_or_not(
+    session: Session, scripted: ScriptedModel, api: APIClient
+) -> None:
+    later = "Pay in cash at the Hotel Lux."
+    first = compact(session, scripted, "The user plans a trip to Lisbon by train.")
+    edit(api, session, f"{first} {OWN}")
+    summary = compact(session, scripted, "The user plans a trip to Lisbon by bus.")
+    edit(api, session, f"{summary} {later}")
+    exported = api.get(f"/api/v1/sessions/{session.pk}/export").json()
+    imported = api.post("/api/v1/sessions/import", exported, format="json").json()
+    session.refresh_from_db()
+    fork = fork_session(session.messages.order_by("seq").last())
+    for copy in (Session.objects.get(pk=imported["id"]), fork):
+        text = compact(copy, scripted, "The trip to Lisbon is still planned.")
+        assert (text.count(OWN), text.count(later)) == (1, 1)
+
+
+@pytest.mark.parametrize("items", [[{"text": 5}], ["words"], [{"text": ""}]])
+def test_a_file_with_anything_else_is_refused(
+    session: Session, scripted: ScriptedModel, api: APIClient, items: list[object]
+) -> None:
+    compact(session, scripted, "The user plans a trip to Lisbon by train.")
+    exported = api.get(f"/api/v1/sessions/{session.pk}/export").json()
+    response = api.post(
+        "/api/v1/sessions/import", exported | {"own_sentences": items}, format="json"
+    )
+    assert response.status_code == 400
+    assert "own_sentences" in str(response.json())
