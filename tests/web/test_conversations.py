@@ -210,7 +210,7 @@ def test_the_settings_of_a_chat_are_saved_and_errors_stand_beside_their_fields(
     dialog.get_by_label("System prompt").fill("Be brief.")
     dialog.get_by_label("Temperature").fill("9")
     dialog.get_by_text("How it is done").click()
-    dialog.get_by_label("Start at, in % of the context window").fill("much")
+    dialog.get_by_label("Start at: % of the context window, or tokens (above 100)").fill("much")
     dialog.get_by_text("How it is done").click()
     dialog.get_by_role("button", name="Save").click()
     expect(dialog.locator(".field", has=page.get_by_label("Temperature"))).to_contain_text(
@@ -220,7 +220,7 @@ def test_the_settings_of_a_chat_are_saved_and_errors_stand_beside_their_fields(
         "valid number"
     )
     dialog.get_by_label("Temperature").fill("0,5")
-    dialog.get_by_label("Start at, in % of the context window").fill("60")
+    dialog.get_by_label("Start at: % of the context window, or tokens (above 100)").fill("60")
     dialog.get_by_label("Policy").select_option("neurolink")
     dialog.get_by_label("Summarize automatically").uncheck()
     dialog.get_by_role("button", name="Save").click()
@@ -233,7 +233,9 @@ def test_the_settings_of_a_chat_are_saved_and_errors_stand_beside_their_fields(
     )
     assert (session.auto_compact, session.compact_threshold) == (False, 0.6)
     page.get_by_role("button", name="Settings of this chat").click()
-    expect(dialog.get_by_label("Start at, in % of the context window")).to_have_value("60")
+    expect(
+        dialog.get_by_label("Start at: % of the context window, or tokens (above 100)")
+    ).to_have_value("60")
     expect(dialog.get_by_label("Temperature")).to_have_value("0.5")
 
 
@@ -243,7 +245,7 @@ def test_a_threshold_in_tokens_is_shown_and_stored_as_it_is(page: Page, session:
     page.get_by_role("button", name="Settings of this chat").click()
     dialog = page.get_by_role("dialog", name="Settings of this chat")
     dialog.get_by_text("How it is done").click()
-    field = dialog.get_by_label("Start at, in % of the context window")
+    field = dialog.get_by_label("Start at: % of the context window, or tokens (above 100)")
     expect(field).to_have_value("6000")
     field.fill("5000")
     dialog.get_by_role("button", name="Save").click()

@@ -28,7 +28,7 @@ def test_the_words_and_the_mark_follow_what_is_chosen_and_go_back_when_it_is_not
     page.get_by_text("How it is done").click()
     page.get_by_label("Policy").select_option("lota")
     expect(words).to_contain_text("The newest 6 messages stay as they are.")
-    page.get_by_label("Start at, in % of the context window").fill("50")
+    page.get_by_label("Start at: % of the context window, or tokens (above 100)").fill("50")
     expect(words).to_contain_text(
         "more than 50% of what the model can read are full, that is about 4.1k"
     )
