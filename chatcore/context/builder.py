@@ -45,6 +45,8 @@ def build_request(
     )
 
 
-def _load_request_messages(session: Session, revision: ActiveRevision) -> list[ChatMessage]:
+def _load_request_messages(session: Session, revision: ActiveRevision) -> Sequence[ChatMessage]:
     live_messages = context_live_messages.load_live_messages(session, revision)
-    return context_live_messages.pair_live_messages(live_messages, revision.boundary_seq)
+    messages = context_live_messages.pair_live_messages(live_messages, revision.boundary_seq)
+    gap_text = summary_block.render_gap(revision.summary, revision.placement)
+    return summary_block.insert_gap(messages, gap_text, revision.boundary_seq)

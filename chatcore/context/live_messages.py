@@ -493,6 +493,12 @@ def count_live_messages(
     return _select_live_messages(context, after_seq, before_seq).count()
 
 
+def count_early_messages(session_id: UUID, boundary_seq: int) -> int:
+    """Return the number of current messages before the boundary, sent or not."""
+    early_messages = Message.objects.filter(SENDABLE, session=session_id, seq__lt=boundary_seq)
+    return early_messages.count()
+
+
 def sum_live_files(context: LiveContext) -> FileSum:
     """Return the sum of the files of all live messages. A message in another form has none."""
     live_messages = _select_live_messages(context, 0, None)

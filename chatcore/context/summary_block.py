@@ -14,6 +14,8 @@ ENVELOPE = (
     "</conversation_summary>"
 )
 PLACES = ("system_prefix", "first_system", "first_user", "last_user")
+GAP = "[{count:,} messages before this point are left out here; the summary covers them.]"
+GAP_UNCOVERED = "[{count:,} messages before this point are left out here.]"
 TEXT_KEYS = ("heading", "period", "nudge", "marker")
 _DELIMITER = re.compile(r"<(\s*+/?\s*+conversation_summary)", re.IGNORECASE)
 
@@ -46,8 +48,34 @@ def render_block(summary: str | None, background: str, placement: Mapping[str, A
 def count_wrapping_chars(
     summary: str | None, background: str, placement: Mapping[str, object]
 ) -> int:
-    """Return how many characters the block has apart from the summary."""
-    return len(render_block(summary, background, placement)) - len(summary or "")
+    """Return how many characters the block and the mark of a gap have apart from the summary."""
+    block = render_block(summary, background, placement)
+    return len(block) - len(summary or "") + len(render_gap(summary, placement))
+
+
+def render_gap(summary: str | None, placement: Mapping[str, Any]) -> str:
+    """Return the mark that stands where messages are missing between others; empty for none."""
+    count = placement.get("left_out_count")
+    text = GAP if summary else GAP_UNCOVERED
+    return text.format(count=count) if count else ""
+
+
+def insert_gap(
+    messages: Sequence[ChatMessage], text: str, boundary_seq: int | None
+) -> tuple[ChatMessage, ...]:
+    """Return the messages with the mark behind those from before the boundary, if there are any.
+
+    A model would otherwise read the first order of a conversation and its newest messages as one
+    piece, and might carry the order out once more.
+    """
+    numbers = (message.seq or 0 for message in messages)
+    index = next(
+        (index for index, seq in enumerate(numbers) if seq >= (boundary_seq or 0)), len(messages)
+    )
+    if not text or not index:
+        return tuple(messages)
+    mark = ChatMessage(role="user", content=text, aside=True)
+    return (*messages[:index], mark, *messages[index:])
 
 
 def get_place(placement: Mapping[str, object]) -> str:

@@ -103,9 +103,8 @@ def _parse_summary_parts(
 
 
 def _parse_placement(data: Mapping[str, Any], last_seq: int) -> dict[str, object]:
-    positions = {
-        name: data[name] for name in ("after_seq", "summarized_up_to") if data.get(name) is not None
-    }
+    names = ("after_seq", "summarized_up_to", "left_out_count")
+    positions = {name: data[name] for name in names if data.get(name) is not None}
     texts = {name: data[name] for name in ("place", *TEXT_KEYS) if data.get(name) is not None}
     for name, value in texts.items():
         if not isinstance(value, str) or (name == "place" and value not in PLACES):

@@ -36,6 +36,7 @@ from django.utils import timezone
 from chatcore.base.databases.clock import read_clock
 from chatcore.base.metrics import counts
 from chatcore.base.tracing import Attributes, get_traces
+from chatcore.context.live_messages import count_early_messages
 from chatcore.events.log import append_events
 from chatcore.events.types import (
     CompactionAppliedPayload,
@@ -238,8 +239,16 @@ def build_placement(
         "nudge": nudge,
         "marker": outcome.marker,
         "after_seq": transcript.entries[-1].seq if transcript.entries else None,
+        "left_out_count": _count_left_out(session_id, outcome),
     }
     return {name: value for name, value in placement_fields.items() if value}
+
+
+def _count_left_out(session_id: UUID, outcome: Outcome) -> int:
+    """Return the messages between those that are kept from before the boundary and the others."""
+    if not outcome.exempt_seqs or not outcome.boundary_seq:
+        return 0
+    return count_early_messages(session_id, outcome.boundary_seq) - len(set(outcome.exempt_seqs))
 
 
 def _describe_period(
