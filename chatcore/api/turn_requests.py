@@ -13,7 +13,7 @@ from django.db import DatabaseError, InterfaceError
 from django.db.models import Exists, OuterRef, Q
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
-from rest_framework import serializers
+from rest_framework import exceptions, serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -28,6 +28,7 @@ from chatcore.api.serializers.turns import (
     ApprovalRequestSerializer,
     StartedTurnSerializer,
 )
+from chatcore.api.uploads import AS_FILE
 from chatcore.base.databases.outages import find_outage
 from chatcore.base.rest import limits, turn_rate
 from chatcore.base.rest.fields import (
@@ -41,6 +42,7 @@ from chatcore.base.rest.problems import Problem
 from chatcore.base.rest.routes import build_api_path
 from chatcore.files import intake
 from chatcore.models import Message, Session, Turn
+from chatcore.providers.errors import ContextBudgetExceeded
 from chatcore.turns import capacity, client_tools, control, versions, waiting
 
 # A message has a text, or a file.
@@ -105,7 +107,9 @@ class ToolDefinitionSerializer(StrictSerializer):
 class NewMessageSerializer(StrictSerializer):
     """A user's message: text, files, or both."""
 
-    content = StrictTextField(max_bytes=limits.MESSAGE_BYTES, required=False, allow_blank=True)
+    content = StrictTextField(
+        max_bytes=limits.MESSAGE_BYTES, way_out=AS_FILE, required=False, allow_blank=True
+    )
     attachments = serializers.ListField(
         child=AttachmentField(), required=False, max_length=intake.MAX_FILES
     )
@@ -127,7 +131,9 @@ class EditedMessageSerializer(StrictSerializer):
     named.
     """
 
-    content = StrictTextField(max_bytes=limits.MESSAGE_BYTES, required=False, allow_blank=True)
+    content = StrictTextField(
+        max_bytes=limits.MESSAGE_BYTES, way_out=AS_FILE, required=False, allow_blank=True
+    )
     attachments = serializers.ListField(
         child=AttachmentField(), required=False, max_length=intake.MAX_FILES
     )
@@ -262,7 +268,10 @@ def wait_for_end(turn: Turn) -> Turn:
 def build_turn_response(turn: Turn) -> Response:
     """Return the result of a turn that has ended or waits. Raises its problem if it failed."""
     if turn.status in (Turn.Status.FAILED, Turn.Status.INTERRUPTED):
-        raise build_turn_problem(turn)
+        problem = build_turn_problem(turn)
+        if problem.type == ContextBudgetExceeded.type:
+            problem.detail = exceptions.ErrorDetail(f"{problem.detail} {AS_FILE}")
+        raise problem
     # Another answer has its question in an earlier turn.
     of_turn = Message.objects.filter(Q(turn=turn) | Q(pk=turn.question_id))
     replacements = Message.objects.filter(replaces=OuterRef("pk"))

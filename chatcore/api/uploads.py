@@ -15,6 +15,13 @@ from chatcore.files import intake
 
 FORM_OVERHEAD_BYTES = 64 * limits.KB  # for the parts of a form besides its file
 MAX_FORM_BYTES = intake.MAX_BYTES + FORM_OVERHEAD_BYTES
+# How a text is sent that is too long for a message.
+AS_FILE = (
+    "A long text can be sent as a file, of which the model reads as much as fits: upload it with"
+    " POST /api/v1/sessions/{id}/attachments (multipart, up to "
+    f"{intake.MAX_BYTES // limits.MB} MB) and name its id in `attachments`, or put it there as"
+    ' {"name": "text.txt", "data": BASE64}.'
+)
 TOO_LARGE_DETAIL = f"A file has at most {intake.MAX_BYTES // limits.MB} MB."
 
 

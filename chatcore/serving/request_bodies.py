@@ -6,7 +6,7 @@ from typing import IO
 
 from django.conf import settings
 
-from chatcore.api.uploads import MAX_FORM_BYTES, TOO_LARGE_DETAIL
+from chatcore.api.uploads import AS_FILE, MAX_FORM_BYTES, TOO_LARGE_DETAIL
 from chatcore.base.asgi import Message, Receive, Scope
 from chatcore.base.rest import limits
 from chatcore.base.rest.auth import build_sender_problem, find_sender
@@ -22,6 +22,7 @@ LONG_BODIES = re.compile(
     r"/v1/.*|/api/v1/imports/?|/api/v1/sessions/import/?|/api/v1/sessions/[^/]+/messages/import/?"
     r"|/admin/models_registry/aimodel/compare/"
 )
+MESSAGES = re.compile(r"/api/v1/(?:sessions/[^/]+/messages|messages/[^/]+)/?")
 FILE_FORMS = re.compile(
     r"/api/v1/(?:sessions/[^/]+/attachments|attachments/inspect|projects/[^/]+/files)/?"
 )
@@ -59,7 +60,9 @@ def _check_size(path: str, byte_count: int, max_bytes: int) -> None:
         return
     if FILE_FORMS.fullmatch(path):
         raise TooLargeProblem(TOO_LARGE_DETAIL)
-    raise TooLargeProblem(f"A request body may have at most {max_bytes // limits.MB} MB.")
+    way_out = AS_FILE if MESSAGES.fullmatch(path) else ""
+    detail = f"A request body may have at most {max_bytes // limits.MB} MB. {way_out}"
+    raise TooLargeProblem(detail.rstrip())
 
 
 async def _require_sender(path: str, headers: dict[bytes, bytes]) -> None:

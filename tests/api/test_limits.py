@@ -1,5 +1,6 @@
 """Limits of requests, and bodies that are not JSON."""
 
+import base64
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -104,6 +105,22 @@ TOO_LONG = (
 LONG = "x" * 40_000
 
 
+@pytest.mark.parametrize("size", [10_000, 300_000])
+@pytest.mark.parametrize("policy", ["oneclaw", "chatcore"])
+def test_a_text_that_is_too_long_is_sent_as_the_refusal_says(
+    api: APIClient, messages: str, scripted: ScriptedModel, policy: str, size: int
+) -> None:
+    Session.objects.update(policy=policy)
+    text = "word " * size
+    refusal = api.post(messages, {"content": text})
+    assert refusal.status_code == 413
+    assert '{"name": "text.txt", "data": BASE64}' in refusal.json()["detail"]
+    file = {"name": "text.txt", "data": base64.b64encode(text.encode()).decode()}
+    sent = api.post(messages, {"content": "Sum it up.", "attachments": [file]})
+    assert sent.status_code == 201, sent.json()
+    assert "word word" in str(scripted.requests[-1].json)
+
+
 @pytest.mark.parametrize("policy", ["oneclaw", "lota", "chatcore"])
 def test_a_message_alone_larger_than_the_window_is_413_and_sent_nowhere(
     api: APIClient, messages: str, scripted: ScriptedModel, policy: str
@@ -112,7 +129,8 @@ def test_a_message_alone_larger_than_the_window_is_413_and_sent_nowhere(
     refusal = api.post(messages, {"content": LONG})
     problem = refusal.json()
     assert (refusal.status_code, problem["type"]) == (413, "context_budget_exceeded")
-    assert problem["detail"].endswith(TOO_LONG.partition("; ")[2])
+    assert TOO_LONG.partition("; ")[2] in problem["detail"]
+    assert "/attachments" in problem["detail"]
     assert Message.objects.get().pk == problem["user_message"]
     assert scripted.requests == []
     assert api.post(messages, {"content": "Shorter."}).status_code == 201

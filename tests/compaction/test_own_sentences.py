@@ -57,7 +57,7 @@ def test_an_export_and_a_fork_carry_it_whether_it_was_compacted_or_not(
     exported = api.get(f"/api/v1/sessions/{session.pk}/export").json()
     imported = api.post("/api/v1/sessions/import", exported, format="json").json()
     session.refresh_from_db()
-    fork = fork_session(session.messages.order_by("seq").last())
+    fork = fork_session(session.messages.latest("seq"))
     for copy in (Session.objects.get(pk=imported["id"]), fork):
         text = compact(copy, scripted, "The trip to Lisbon is still planned.")
         assert (text.count(OWN), text.count(later)) == (1, 1)

@@ -210,3 +210,49 @@ def test_a_photograph_that_is_too_large_to_send_is_made_smaller_in_the_browser(
     size, width, name = page.evaluate("window.fitFacts")
     assert size < 10 * 1024 * 1024
     assert (width, name) == (4096, "big.jpg")
+
+
+def test_a_long_text_is_sent_as_a_file_in_one_step(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    clauses = "\n".join(f"Clause {number} of the contract." for number in range(1, 500))
+    page.goto(f"/c/{session.pk}/")
+    field = page.get_by_label("Your message")
+    names = page.locator(".chip .file-name")
+    field.fill("Is it fair? ")
+    # A long paste becomes a file at once, and comes back as text.
+    page.evaluate("(text) => navigator.clipboard.writeText(text)", clauses)
+    page.keyboard.press("Control+v")
+    expect(names).to_have_text(["pasted.txt"])
+    expect(field).to_have_value("Is it fair? ")
+    page.get_by_role("button", name="Undo").click()
+    expect(names).to_have_count(0)
+    expect(field).to_have_value(f"Is it fair? {clauses}")
+    field.fill("Is it fair?")
+    field.focus()
+    page.keyboard.press("Control+v")
+    expect(names).to_have_text(["pasted.txt"])
+    page.keyboard.press("Control+z")
+    expect(names).to_have_count(0)
+    # What was typed is offered where no message, or not this model, takes it.
+    offer = page.get_by_role("button", name="Attach it as a file")
+    expect(offer).to_be_hidden()
+    field.fill(clauses * 3)
+    expect(page.locator(".as-file")).to_contain_text("longer than test-model can read at once")
+    field.evaluate(
+        "(field, text) => { field.value = text; field.dispatchEvent(new Event('input')); }",
+        "words " * 50_000,
+    )
+    expect(page.locator(".as-file")).to_contain_text("longer than a message may be (256 KB)")
+    field.press("Shift+Tab")
+    expect(offer).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(names).to_have_text(["pasted.txt"])
+    expect(field).to_have_value("")
+    expect(field).to_be_focused()
+    expect(offer).to_be_hidden()
+    page.keyboard.type("Sum it up.")
+    page.keyboard.press("Enter")
+    expect(page.locator(".user .file-name")).to_have_text("pasted.txt")
+    expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
+    assert "words words" in str(scripted.requests[-1].json)

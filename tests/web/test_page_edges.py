@@ -125,7 +125,7 @@ def test_a_paste_over_the_limit_becomes_a_file(page: Page, session: Session) -> 
             field.dispatchEvent(new ClipboardEvent("paste", options));
         }"""
     )
-    expect(page.locator(".chips .file-name")).to_have_text("pasted file.txt")
+    expect(page.locator(".chips .file-name")).to_have_text("pasted.txt")
     expect(field).to_have_value("")
 
 

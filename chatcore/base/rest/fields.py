@@ -30,11 +30,11 @@ def body_rules(**rules: object) -> Callable[[Serializer], Serializer]:
 class StrictTextField(serializers.CharField):
     """Text, unchanged: numbers are refused, and spaces around it stay.
 
-    `max_bytes` limits its size in UTF-8 (413 above it). With `trim_whitespace=True` the spaces
-    around it are removed.
+    `max_bytes` limits its size in UTF-8 (413 above it, with `way_out` as advice). With
+    `trim_whitespace=True` the spaces around it are removed.
     """
 
-    def __init__(self, *, max_bytes: int | None = None, **kwargs: Any) -> None:
+    def __init__(self, *, max_bytes: int | None = None, way_out: str = "", **kwargs: Any) -> None:
         kwargs.setdefault("trim_whitespace", False)
         if not kwargs.get("allow_blank"):
             kwargs.setdefault("min_length", 1)  # for the OpenAPI document
@@ -42,6 +42,7 @@ class StrictTextField(serializers.CharField):
         if self.trim_whitespace and not self.allow_blank:
             self.validators.insert(0, HAS_WORDS)
         self.max_bytes = max_bytes
+        self.way_out = way_out
 
     def to_internal_value(self, data: object) -> str:
         """Return the text. Raises ValidationError for any other type, and TooLargeProblem."""
@@ -49,7 +50,8 @@ class StrictTextField(serializers.CharField):
             self.fail("invalid")
         if self.max_bytes is not None and limits.exceeds_bytes(data, self.max_bytes):
             kilobytes = self.max_bytes // limits.KB
-            raise TooLargeProblem(f"{self.field_name} is longer than {kilobytes} KB of text.")
+            detail = f"{self.field_name} is longer than {kilobytes} KB of text. {self.way_out}"
+            raise TooLargeProblem(detail.rstrip())
         return data.strip() if self.trim_whitespace else data
 
 

@@ -9,7 +9,6 @@ import { makePhotographFit } from "./photographs.js";
 import { uploadFile, uploadForm } from "./upload.js";
 
 const MAX_BYTES = 10 * 1024 * 1024;
-const MAX_MESSAGE_BYTES = 256 * 1024;
 const MAX_FILES = 20;
 
 export class Attachments {
@@ -39,19 +38,38 @@ export class Attachments {
   }
 
   async add(chosenFiles) {
-    for (const chosen of [...chosenFiles]) {
-      const file = await makePhotographFit(chosen, MAX_BYTES);
-      if (file.size > MAX_BYTES) showSnackbar(getText("fileTooLarge", { name: file.name }));
-      else if (this.#entries.length >= MAX_FILES)
-        showSnackbar(getText("tooManyFiles", { count: MAX_FILES }));
-      else
-        this.#addEntry({
-          name: file.name || getText("pastedFile"),
-          size: file.size,
-          type: file.type,
-          file,
-        });
+    for (const chosen of [...chosenFiles])
+      this.#addFile(await makePhotographFit(chosen, MAX_BYTES));
+    this.#beginUploads();
+  }
+
+  // Attach a text as a file. Return null if it was refused, else a function that takes it back and
+  // returns whether it was still there.
+  addText(text) {
+    const count = this.names.filter((name) => name.startsWith("pasted")).length;
+    const name = count ? `pasted ${count + 1}.txt` : "pasted.txt";
+    const entry = this.#addFile(new File([text], name, { type: "text/plain" }));
+    this.#beginUploads();
+    const takeBack = () => {
+      const isThere = this.#entries.includes(entry);
+      if (isThere) this.#removeEntry(entry);
+      return isThere;
+    };
+    return entry && takeBack;
+  }
+
+  #addFile(file) {
+    if (file.size > MAX_BYTES) showSnackbar(getText("fileTooLarge", { name: file.name }));
+    else if (this.#entries.length >= MAX_FILES)
+      showSnackbar(getText("tooManyFiles", { count: MAX_FILES }));
+    else {
+      const name = file.name || getText("pastedFile");
+      return this.#addEntry({ name, size: file.size, type: file.type, file });
     }
+    return null;
+  }
+
+  #beginUploads() {
     if (this.chat.session) for (const entry of this.#entries) this.#ensureUpload(entry);
     else for (const entry of this.#entries) this.#inspect(entry);
     this.#onChange();
@@ -141,6 +159,7 @@ export class Attachments {
     entry.chip = chip;
     this.#entries.push(entry);
     this.list.append(chip);
+    return entry;
   }
 
   // Upload each file once. Try again only when the server could not be reached.
@@ -196,14 +215,9 @@ export class Attachments {
 
   // Word processors paste an image of the text together with the text. Only the text is wanted
   // then.
-  // A message takes less text than a file.
   #onPaste(event) {
     const { files, types } = event.clipboardData;
-    const text = event.clipboardData.getData("text/plain");
-    if (new Blob([this.composer.field.value, text]).size > MAX_MESSAGE_BYTES) {
-      event.preventDefault();
-      return this.add([new File([text], `${getText("pastedFile")}.txt`, { type: "text/plain" })]);
-    }
+    if (this.composer.longText.takePaste(event)) return;
     if (!files.length || types.includes("text/plain")) return;
     event.preventDefault();
     this.add(files);

@@ -4,6 +4,7 @@
 import { Attachments } from "./attachments.js";
 import { loadItem, onItemChangedElsewhere, saveItem } from "./browser_storage.js";
 import { isSendKey } from "./keyboard.js";
+import { LongText } from "./long_text.js";
 import "./model_picker.js";
 import { canRetry, mayHaveArrived, MessageQueue } from "./message_queue.js";
 import { showSnackbar } from "./snackbar.js";
@@ -38,6 +39,7 @@ export class Composer {
     if (this.field.value) this.#saveDraft();
     else this.#loadDraft(loadItem("draft", chat.session));
     this.files = new Attachments(chat, this);
+    this.longText = new LongText(this);
     this.queue = new MessageQueue(chat, this);
     this.#refreshView();
     // Take over a draft from another tab, unless the text here differs from the tab's previous
@@ -211,6 +213,7 @@ export class Composer {
   #refreshView() {
     this.updateButtons();
     this.chat.meter.showDraft(this.field.value);
+    this.longText.refresh();
     if (CSS.supports("field-sizing", "content")) return;
     this.field.style.height = "auto";
     this.field.style.height = `${this.field.scrollHeight}px`;
