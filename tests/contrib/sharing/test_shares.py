@@ -74,6 +74,18 @@ def test_anybody_reads_the_snapshot_and_nothing_else(
     assert url.split("/")[2] not in str(Share.objects.values().get())
 
 
+@pytest.mark.parametrize("policy", ["oneclaw", "chatcore"])
+def test_a_compacted_chat_shows_its_messages_and_not_its_summary(
+    live: Live, api: APIClient, full: Session, policy: str
+) -> None:
+    Session.objects.filter(pk=full.pk).update(policy=policy)
+    run = api.post(f"/api/v1/sessions/{full.pk}/compact", {"wait": True}).json()
+    assert run["status"] == "applied", run
+    page = read(live, share(api, full))
+    assert "0001 lisbon trip" in page.text
+    assert run["summary_after"][:60] not in page.text
+
+
 def test_what_happens_later_is_not_shown_and_what_is_deleted_vanishes(
     live: Live, api: APIClient, talk: Session
 ) -> None:
