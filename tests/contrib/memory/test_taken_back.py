@@ -39,7 +39,8 @@ def is_told_right(ledger: str, old: str, new: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("old", "new"), [*PAIRS["finding"], *PAIRS["development"], *PAIRS["held out"]]
+    ("old", "new"),
+    [*PAIRS["finding"], *PAIRS["development"], *PAIRS["held out"], *PAIRS["done"]],
 )
 def test_a_correction_stands_with_what_it_corrects(old: str, new: str) -> None:
     ledger = render([old, *BETWEEN, new])

@@ -40,6 +40,11 @@ CHANGES: Mapping[str, ChangeWords] = {
             r"|\bfrom now on\b|\b(?:went|go|goes|gone) (?:up|down)\b|\b(?:moved|pushed|put|brought"
             r"|postponed|rescheduled|shifted|changed|switched|raised|cut|lowered|increased"
             r"|decreased)\b|\bforget (?:the|my|our|that)\b"
+            # What had to be done is done.
+            r"|\b(?:was|were|has been|have been|got|i|we|i've|we've|have) (?:already |just |all )?"
+            r"(?:done|sent|paid|finished|completed|booked|delivered|signed|fixed|solved|settled"
+            r"|cancell?ed|submitted|shipped|handed in|taken care of)\b"
+            r"|\bis (?:already |all )?(?:done|finished)\b"
         ),
         forgettings=(
             r"^(?:(?:please|ok|okay|and|can you|could you|you can|i want you to|i'd like you to)"
@@ -60,6 +65,8 @@ CHANGES: Mapping[str, ChangeWords] = {
         turns=(
             r"\bnicht mehr\b|\bkeine?[nr]? .{0,40}mehr\b|\bwieder\b|\bdoch\b|\bstattdessen\b"
             r"|\bab jetzt\b|\bjetzt\b|\bverschoben\b|\bverlegt\b|\bgeändert\b|\bvorbei\b|\berst\b"
+            r"|\b(?:ist|sind|wurden?|hab|habe|haben)\b.{0,60}\b(?:erledigt|fertig|abgeschickt"
+            r"|verschickt|bezahlt|gebucht|abgegeben|unterschrieben|überwiesen|storniert)\b"
         ),
         forgettings=(
             r"^(?:(?:bitte|ok|okay|und|du kannst|kannst du),? )*(?:vergiss|vergessen sie|lösch"
@@ -74,7 +81,9 @@ CHANGES: Mapping[str, ChangeWords] = {
             r"|\bje voulais dire\b|\bje me suis tromp|\bc'est faux\b|\bj'ai confondu\b"
         ),
         turns=r"\bne? .{1,40} plus\b|\bà nouveau\b|\bde nouveau\b|\bdésormais\b|\bmaintenant\b"
-        r"|\bdéplacée?s?\b|\breportée?s?\b|\bfinalement\b",
+        r"|\bdéplacée?s?\b|\breportée?s?\b|\bfinalement\b"
+        r"|\b(?:est|sont|a été|ai|avons) .{0,40}(?:fait|terminé|envoyé|payé|réservé|signé|réglé)"
+        r"e?s?\b",
         forgettings=r"^(?:s'il te plaît,? |merci d')?(?:oublie[rz]?|efface[rz]?|supprime[rz]?)"
         r" (?:ce que|tout|ça|mon|ma|mes|le|la|les)\b",
         subjects="oublie oubliez oublier efface effacez effacer supprime supprimez tout dit parlé",
@@ -85,7 +94,9 @@ CHANGES: Mapping[str, ChangeWords] = {
             r"|\bqu(?:ise|ería) decir\b|\bme (?:equivoqué|he equivocado|confundí)\b"
         ),
         turns=r"\bya no\b|\bde nuevo\b|\botra vez\b|\bahora\b|\ba partir de ahora\b"
-        r"|\baplazad|\bcambiad|\bpasó a\b|\bal final\b",
+        r"|\baplazad|\bcambiad|\bpasó a\b|\bal final\b"
+        r"|\b(?:está|están|fue|he|hemos|ha sido)\b.{0,40}\b(?:hech|terminad|enviad|pagad|reservad"
+        r"|firmad)",
         forgettings=r"^(?:por favor,? )?(?:olvida|olvide|borra|borre|elimina)"
         r" (?:lo que|todo|eso|mi|mis|el|la|los|las)\b",
         subjects="olvida olvide borra borre elimina todo dije conté dicho",
