@@ -5,7 +5,7 @@ calls have learned of the model (`models_registry.models.Provider.learned`). Fie
 a server refuses are learned below, where requests are sent (`chatcore/providers/adaptation.py`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from compaction.summaries import model_calls
 from compaction.summaries.call_log import Filtered, NoAnswer, ProviderBusy, Throttled
@@ -44,6 +44,12 @@ class RefusedCalls:
         if error.is_filtered:
             return Filtered(str(error))
         return NoAnswer(str(error), is_final=error.is_final)
+
+    def require_rest(self, seqs: Collection[int]) -> None:
+        """Raise Filtered if a filter refuses all of these messages: there is no summary of them."""
+        if seqs and set(seqs) <= set(self.left_out_seqs):
+            self.left_out_seqs = [seq for seq in self.left_out_seqs if seq not in seqs]
+            raise Filtered("A filter of the provider refuses every message of this summary.")
 
     def note_temperature(self) -> None:
         """Note that the model refuses the temperature, which is kept if it answers without."""

@@ -107,6 +107,7 @@ class Summarizer:
             task = replace(task, previous=self._roll_up_summary(task.previous, task))
         try:
             summary = self._summarize_lines(job, task, deque(lines))
+            self.client.refused.require_rest({line.seq for line in numbered_lines})
         except SummaryFailed as failure:
             return self._write_extract(failure, task, numbered_lines)
         summary = self._roll_up_summary(summary or task.previous or NO_CONTENT_SUMMARY, task)

@@ -3,6 +3,7 @@
 What a refusal has taught is remembered for the model, so that no run pays for it again.
 """
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -241,6 +242,23 @@ def test_a_message_that_a_filter_refuses_is_left_out(
     later_calls = list_summary_calls(scripted)[call_count:]
     assert later_calls
     assert not any(THRILLER in str(call.json["messages"]) for call in later_calls)
+
+
+def test_a_filter_that_refuses_everything_leaves_nothing_in_the_place_of_messages(
+    told: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    """No summary says that there was nothing, and no message goes for it."""
+    error = {"error": {"code": "content_filter", "message": "It was filtered by the policy."}}
+    refusal = Reply(status=400, body=json.dumps(error).encode())
+    scripted.default = refuse_when(lambda body: refusal)
+    # No more messages than a run may leave out.
+    Message.objects.filter(session=told, seq__gt=9).delete()
+    run = compact(api, told)
+    summary = run["summary_after"] or ""
+    assert "held nothing" not in summary
+    assert "not part of this summary" not in summary
+    if run["status"] == "applied":  # an extract, in the words of the messages
+        assert FACT in summary
 
 
 @pytest.mark.parametrize("words", ["temperature must be 1", "temperature: only 1 is allowed"])

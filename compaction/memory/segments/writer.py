@@ -147,7 +147,9 @@ class SegmentWriter:
             result = self.client.summarize_next_chunk(job, None, pending_lines)
             job = self.apply_delta(job, result)
             parts.append(result.summary)
-        refused_seqs = {line.seq for line in span.lines} & {*self.client.refused.left_out_seqs}
+        seqs = {line.seq for line in span.lines}
+        self.client.refused.require_rest(seqs)
+        refused_seqs = seqs & {*self.client.refused.left_out_seqs}
         return add_note("\n".join(parts).strip(), sorted(refused_seqs))
 
     def _build_segment_job(self, task: SummaryTask) -> SummaryJob:
