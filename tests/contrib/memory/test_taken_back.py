@@ -90,6 +90,43 @@ def test_what_is_to_be_forgotten_is_told_no_more(told: str, request_to_forget: s
     assert "only deleting them removes it" in line
 
 
+def test_what_shares_a_word_with_the_subject_stays() -> None:
+    told = [
+        "My phone's PIN is 4410.",
+        "My mother's phone number is 0221 8841.",
+        "Project Heron costs 900 euros.",
+    ]
+    ledger = render([*told, "Forget what I told you about my mother's phone."])
+    assert "4410" in ledger
+    assert "8841" not in ledger
+    ledger = render([*told, "Forget what I told you about project Falcon."])
+    assert "Heron" in ledger
+    assert "only deleting them removes it" not in ledger
+
+
+@pytest.mark.parametrize(
+    ("told", "request_to_forget"),
+    [
+        (
+            "Carla lives at 14 Elm Street.",
+            "Could you please disregard everything I said about Carla?",
+        ),
+        (
+            "The Wi-Fi password is tulip-442.",
+            "Don't remember what I said about the Wi-Fi password.",
+        ),
+        ("Le loyer est de 840 euros.", "Tu peux oublier ce que j'ai dit du loyer."),
+        (
+            "Mein Chef hat die Nummer 555-0199.",
+            "Kannst du bitte vergessen, was ich über meinen Chef sagte?",
+        ),
+    ],
+)
+def test_other_words_for_forget(told: str, request_to_forget: str) -> None:
+    assert told in render([told])
+    assert told not in render([told, *BETWEEN, request_to_forget])
+
+
 def test_forget_that_is_about_what_was_said_last() -> None:
     ledger = render(["The port is 8080.", "The alarm code is 4711.", "Please forget that."])
     assert "8080" in ledger

@@ -26,7 +26,7 @@ from textkit.stems import fold_case, list_stems
 from textkit.stop_words import STOP_WORDS
 
 NEAR_MESSAGES = 8  # a correction without a word of its subject is about what was said so recently
-SUBJECT_SHARE = 0.5  # of the words of what is to be forgotten, in a line that is about it
+SUBJECT_SHARE = 0.5  # of the words of what is to be forgotten: a line about it has more of them
 
 Place = tuple[int, str]  # a sentence: the number of its message, and its text in one form
 Change = Literal["correction", "turn", "forgetting", ""]
@@ -157,11 +157,14 @@ def _list_lines_about(line: LedgerLine, lines: Sequence[LedgerLine]) -> list[Led
         near_seqs = [other.seq for other in lines if line.seq - other.seq <= NEAR_MESSAGES]
         last_seq = max((seq for seq in near_seqs if seq < line.seq), default=0)
         return [other for other in lines if other.seq == last_seq and not other.pinned]
+    shared_counts = [len(stems & list_subject(other.text)) for other in lines]
+    most = max(shared_counts, default=0)
     chosen_lines: list[LedgerLine] = []
-    for other in lines:
-        shared = len(stems & list_subject(other.text))
+    for other, shared in zip(lines, shared_counts, strict=True):
+        # "My mother's phone": what is about another phone stays.
+        is_about = shared == most and shared > len(stems) * SUBJECT_SHARE
         follows = bool(chosen_lines) and chosen_lines[-1].seq == other.seq
-        if shared >= len(stems) * SUBJECT_SHARE or (follows and _begins_with_pronoun(other.text)):
+        if is_about or (follows and _begins_with_pronoun(other.text)):
             chosen_lines.append(other)
     return [other for other in chosen_lines if not other.pinned]
 

@@ -77,14 +77,17 @@ def render_ledger(lines: Iterable[LedgerLine], *, max_chars: int) -> str:
     corrects are one line, or are left out together. What the user wants forgotten is left out. The
     text is empty if there is nothing to say or not even one line fits.
     """
-    ordered_lines = drop_forgotten(sorted(lines, key=lambda line: line.seq))
+    all_lines = sorted(lines, key=lambda line: line.seq)
+    ordered_lines = drop_forgotten(all_lines)
     obsolete_texts = _find_obsolete_texts(ordered_lines)
     candidates = _drop_repetitions(
         line
         for line in ordered_lines
         if _is_pinned(line) or (line.status == "current" and not _is_obsolete(line, obsolete_texts))
     )
-    candidates, notes = _join_corrections(candidates, tie_corrections(ordered_lines))
+    ties = tie_corrections(ordered_lines)
+    forgetting_seqs = set(find_forgotten(all_lines).values())
+    candidates, notes = _join_corrections(candidates, ties, forgetting_seqs)
     ranked_lines = rank_lines(candidates)
     space = max_chars - len(HEADING) - len(OMISSION) - 8
     chosen_lines: list[LedgerLine] = []
@@ -113,7 +116,7 @@ def drop_forgotten(lines: Sequence[LedgerLine]) -> list[LedgerLine]:
 
 
 def _join_corrections(
-    lines: Sequence[LedgerLine], ties: Mapping[Place, Tie]
+    lines: Sequence[LedgerLine], ties: Mapping[Place, Tie], forgetting_seqs: Set[int]
 ) -> tuple[list[LedgerLine], dict[Place, str]]:
     """Return the lines without those that others correct, and the notes that tell these.
 
@@ -127,7 +130,8 @@ def _join_corrections(
         if place in corrected or (place not in ties and _says_nothing_alone(line)):
             continue
         if find_change(line.text) == "forgetting":
-            notes[place] = FORGETTING_NOTE
+            if line.seq in forgetting_seqs:
+                notes[place] = FORGETTING_NOTE
         elif place in ties:
             older_lines = list_older_lines(line, ties)
             kind = min((line, *older_lines), key=lambda each: KINDS.index(each.kind)).kind

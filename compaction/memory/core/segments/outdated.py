@@ -24,9 +24,11 @@ _OPEN = re.compile(
 )
 _DONE = re.compile(
     r"\b(?:done|finished|complet(?:e|ed)|solved|resolved|fixed|sent|paid|booked|signed|shipped"
-    r"|merged|delivered|written|cancel(?:l)?ed|called off|dropped|abandoned|no longer (?:needed"
+    r"|merged|delivered|written|renewed|repaired|deployed|settled|submitted|closed|installed|replaced"
+    r"|released|published|handed in|cancel(?:l)?ed|called off|dropped|abandoned|no longer (?:needed"
     r"|necessary|to be)|erledigt|fertig|abgeschlossen|gelöst|abgesagt|storniert|bezahlt|gebucht"
-    r"|verschickt|terminée?s?|faite?s?|finie?s?|envoyée?s?|annulée?s?|hech[oa]s?|terminad[oa]s?"
+    r"|verlängert|unterschrieben|repariert|überwiesen|eingereicht|verschickt"
+    r"|terminée?s?|faite?s?|finie?s?|envoyée?s?|annulée?s?|hech[oa]s?|terminad[oa]s?"
     r"|resuelt[oa]s?|enviad[oa]s?|cancelad[oa]s?)\b"
 )
 _NOT = re.compile(r"\b(?:not|never|nicht|pas|no|nunca)\b(?! longer)|n't\b|\?$")

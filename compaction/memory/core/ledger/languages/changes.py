@@ -48,12 +48,13 @@ CHANGES: Mapping[str, ChangeWords] = {
         ),
         forgettings=(
             r"^(?:(?:please|ok|okay|and|can you|could you|you can|i want you to|i'd like you to)"
-            r",? )*(?:just )?(?:forget|erase|delete|remove|wipe)(?: (?:what|all|everything|anything"
+            r",? )*(?:just )?(?:forget|erase|delete|remove|wipe|disregard"
+            r"|(?:don't|do not|no longer) remember)(?: (?:what|all|everything|anything"
             r"|that|this|about|my|our|the)\b|\W*$)"
         ),
         subjects=(
-            "forget erase delete remove wipe tell told said say mention mentioned know known"
-            " anything everything memory remember remembered please number thing things"
+            "forget erase delete remove wipe disregard tell told said say mention mentioned know"
+            " known anything everything memory remember remembered please number thing things"
         ),
     ),
     "de": ChangeWords(
@@ -69,7 +70,7 @@ CHANGES: Mapping[str, ChangeWords] = {
             r"|verschickt|bezahlt|gebucht|abgegeben|unterschrieben|überwiesen|storniert)\b"
         ),
         forgettings=(
-            r"^(?:(?:bitte|ok|okay|und|du kannst|kannst du),? )*(?:vergiss|vergessen sie|lösch"
+            r"^(?:(?:bitte|ok|okay|und|du kannst|kannst du),? )*(?:vergiss|vergessen(?: sie)?|lösch"
             r"|lösche|streich|streiche)(?: (?:bitte )?(?:was|alles|das|die|den|meine?n?|unsere?n?)"
             r"\b|,|\W*$)"
         ),
@@ -84,9 +85,11 @@ CHANGES: Mapping[str, ChangeWords] = {
         r"|\bdéplacée?s?\b|\breportée?s?\b|\bfinalement\b"
         r"|\b(?:est|sont|a été|ai|avons) .{0,40}(?:fait|terminé|envoyé|payé|réservé|signé|réglé)"
         r"e?s?\b",
-        forgettings=r"^(?:s'il te plaît,? |merci d')?(?:oublie[rz]?|efface[rz]?|supprime[rz]?)"
+        forgettings=r"^(?:s'il te plaît,? |merci d'|tu peux |peux-tu )*"
+        r"(?:oublie[rz]?|efface[rz]?|supprime[rz]?)"
         r" (?:ce que|tout|ça|mon|ma|mes|le|la|les)\b",
-        subjects="oublie oubliez oublier efface effacez effacer supprime supprimez tout dit parlé",
+        subjects="oublie oubliez oublier efface effacez effacer supprime supprimez tout dit parlé"
+        " raconté expliqué t'ai j'ai peux",
     ),
     "es": ChangeWords(
         corrections=(
