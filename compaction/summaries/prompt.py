@@ -24,9 +24,8 @@ SYSTEM_PROMPT = (
 )
 MERGE_INSTRUCTION = (
     "It begins with the summary of what came before: carry that over and merge it with the rest "
-    "into one summary. Newer messages decide: what they finish, change or cancel is no longer "
-    "to be done, so say that it is done, or leave it out. Of what they correct or take back, say "
-    "what holds now; leave out what the user asks to forget. "
+    "into one summary. Newer messages decide: say what holds now, not what they finish, change or "
+    "correct. Omit what the user asks to forget. "
 )
 DAYS_INSTRUCTION = (
     "A line [day: ...] says on which day the messages below it were written: write the date in "

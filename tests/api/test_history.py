@@ -145,7 +145,7 @@ def test_an_export_asks_little_of_the_database(
     filled_session: Session, django_assert_max_num_queries: Any
 ) -> None:
     importer.import_messages(filled_session, [build_record()] * 50)
-    with django_assert_max_num_queries(9):
+    with django_assert_max_num_queries(10):
         exporter.export_session(filled_session)
     with django_assert_max_num_queries(2):  # the files that stand in the texts
         exporter.export_as(filled_session, "openai")

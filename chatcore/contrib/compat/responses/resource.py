@@ -93,7 +93,7 @@ def format_usage(usage: Usage | None) -> dict[str, object] | None:
 
 def build_trimmed_header(resource: Mapping[str, Any]) -> dict[str, str]:
     """Return the header that says of a response whether one of its requests was trimmed."""
-    is_trimmed = resource["metadata"].get(TRIMMED_METADATA) == "true"
+    is_trimmed = (resource.get("metadata") or {}).get(TRIMMED_METADATA) == "true"
     return {TRIMMED_HEADER: "true" if is_trimmed else "false"}
 
 
@@ -106,7 +106,7 @@ def _add_trimming(echo: Mapping[str, Any], messages: Sequence[Message]) -> Mappi
     """Return what a response repeats; its metadata say so if one of its requests was trimmed."""
     if not any(message.context_trimmed for message in messages):
         return echo
-    return {**echo, "metadata": {**echo["metadata"], TRIMMED_METADATA: "true"}}
+    return {**echo, "metadata": {**(echo.get("metadata") or {}), TRIMMED_METADATA: "true"}}
 
 
 def _sum_usage(messages: Sequence[Message]) -> dict[str, object] | None:

@@ -158,7 +158,7 @@ def test_an_answer_at_its_limit_is_incomplete(client: OpenAI, scripted: Scripted
         ({"store": False, "background": True}, "store"),
         ({"prompt": {"id": "pmpt_1"}}, "prompt"),
         ({"input": [{"role": "nobody", "content": "Hi"}]}, "input[0].role"),
-        ({"input": [{"type": "computer_call"}]}, "input[0].type"),
+        ({"input": [{"type": "computer_call"}]}, "input"),
         (
             {"input": [{"role": "user", "content": [{"type": "input_image"}]}]},
             "input[0].content[0].image_url",
@@ -167,7 +167,7 @@ def test_an_answer_at_its_limit_is_incomplete(client: OpenAI, scripted: Scripted
         ({"tool_choice": {"type": "sometimes"}}, "tool_choice.type"),
         ({"tool_choice": {"type": "function"}}, "tool_choice.name"),
         ({"text": {"format": {"type": "json_schema"}}}, "text.format.schema"),
-        ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
+        ({"tools": [{"name": "weather"}]}, "tools[0].type"),
         ({"tools": "weather"}, "tools"),
         ({"reasoning": {"effort": "utmost"}}, "reasoning.effort"),
         ({"context_management": [{"type": "other"}]}, "context_management[0].type"),
