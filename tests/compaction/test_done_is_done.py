@@ -1,4 +1,4 @@
-"""What newer messages finish is told as done, by a model that does what its prompt says."""
+"""A model that follows its prompt summarizes finished work as finished."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Where old messages are sent before newer ones, a mark tells the model what is missing between."""
+"""A mark says how many messages are left out between the first ones and the newest ones."""
 
 from typing import Any
 

@@ -21,7 +21,7 @@ class TextFormat(Body):
 
 
 class GrammarFormat(Body):
-    """What the text must look like; the model is told, and not held to it."""
+    """The grammar of the text. It is described to the model and not enforced."""
 
     type: Literal["grammar"]
     syntax: str

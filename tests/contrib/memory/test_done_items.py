@@ -1,4 +1,4 @@
-"""Done is done: what newer messages finish is no longer told as still to do."""
+"""Work that newer messages report as finished is not listed as open any more."""
 
 import pytest
 

@@ -88,7 +88,7 @@ def tie_corrections(lines: Iterable[LedgerLine]) -> dict[Place, Tie]:
 def find_forgotten(lines: Iterable[LedgerLine]) -> dict[Place, int]:
     """Return the sentences that the user wants forgotten, with the number of that message.
 
-    What a user wrote or pinned by hand stays: it goes by hand only.
+    Lines that a user wrote or pinned are kept; only the user removes them.
     """
     forgotten: dict[Place, int] = {}
     earlier_lines: list[LedgerLine] = []
