@@ -11,7 +11,7 @@ from chatcore.context.compactor import get_compactor
 from chatcore.context.past_files import name_file, query_files
 from chatcore.models import Attachment, Session
 from chatcore.tools.base import BuiltInTool, ToolError
-from chatcore.tools.text_parts import list_passages, read_piece
+from chatcore.tools.text_parts import PLACE_PARAMETERS, list_passages, read_piece
 
 HEADING_CHARS = 500  # room for the line above a part, and for the policy's mark of a cut
 MAX_CHARS = TOOL_RESULT_MAX_CHARS - HEADING_CHARS
@@ -105,19 +105,7 @@ TOOL = BuiltInTool(
                 "minimum": 1,
                 "maximum": 2**31 - 1,
             },
-            "offset": {
-                "type": "integer",
-                "description": "First character.",
-                "default": 0,
-                "minimum": 0,
-                "maximum": 2**31 - 1,
-            },
-            "search": {
-                "type": "string",
-                "description": "Only the passages with this text, from the offset on.",
-                "minLength": 1,
-                "maxLength": 200,
-            },
+            **PLACE_PARAMETERS,
             "limit": {
                 "type": "integer",
                 "description": "How many characters; without it as many as fit.",

@@ -8,7 +8,7 @@ from chatcore.files import output_store
 from chatcore.files.output_store import OutputLost
 from chatcore.models import Attachment
 from chatcore.tools.base import BuiltInTool, ToolError
-from chatcore.tools.text_parts import list_passages, read_piece
+from chatcore.tools.text_parts import PLACE_PARAMETERS, list_passages, read_piece
 
 MAX_CHARS = 20_000
 
@@ -60,19 +60,7 @@ TOOL = BuiltInTool(
                 "minimum": 1,
                 "maximum": 2**31 - 1,
             },
-            "offset": {
-                "type": "integer",
-                "description": "First character.",
-                "default": 0,
-                "minimum": 0,
-                "maximum": 2**31 - 1,
-            },
-            "search": {
-                "type": "string",
-                "description": "Only the passages with this text, from the offset on.",
-                "minLength": 1,
-                "maxLength": 200,
-            },
+            **PLACE_PARAMETERS,
             "limit": {
                 "type": "integer",
                 "description": "How many characters.",

@@ -3,6 +3,22 @@
 import re
 
 PASSAGE_CHARS = 160  # on each side of a text that was searched for
+# Of each tool that reads a text: where it begins, and what it searches for.
+PLACE_PARAMETERS: dict[str, dict[str, object]] = {
+    "offset": {
+        "type": "integer",
+        "description": "First character.",
+        "default": 0,
+        "minimum": 0,
+        "maximum": 2**31 - 1,
+    },
+    "search": {
+        "type": "string",
+        "description": "Only the passages with this text, from the offset on.",
+        "minLength": 1,
+        "maxLength": 200,
+    },
+}
 
 
 def read_piece(text: str, source: str, *, offset: int, limit: int) -> str:
