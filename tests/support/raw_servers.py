@@ -30,8 +30,10 @@ async def serve(answer: Answer, *, ssl_context: ssl.SSLContext | None = None) ->
     port = server.sockets[0].getsockname()[1]
     async with server:
         yield f"{'https' if ssl_context else 'http'}://127.0.0.1:{port}/"
-        if handlers:
-            await asyncio.wait(handlers, timeout=10)
+        # A client that keeps its connection would let `answer_with` wait for a next request.
+        for handler in handlers:
+            handler.cancel()
+        await asyncio.gather(*handlers, return_exceptions=True)
 
 
 def answer_with(*responses: bytes, closes: bool = False) -> Answer:
