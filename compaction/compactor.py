@@ -4,6 +4,7 @@ import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from django.core.exceptions import ValidationError
 
@@ -84,6 +85,12 @@ class AskedPolicy(context_compactor.Policy):
         if not knobs.tokens:
             return None
         return get_memory().choose_passages(session, question, request, knobs)
+
+    def leave_out_forgotten(
+        self, session_id: UUID, texts: Sequence[tuple[int, str, str]]
+    ) -> Sequence[str]:
+        """Return these texts without what the user wants forgotten, under every policy."""
+        return get_memory().leave_out_forgotten(session_id, texts)
 
 
 class Compactor(context_compactor.Compactor):

@@ -16,6 +16,9 @@ MIN_GERMAN_STEM_CHARS = 4
 _CACHE_SIZE = 50_000  # words
 
 _MARKS = re.compile("[\u0300-\u036f]+")  # of Latin letters; others change the letter
+_LETTERS = str.maketrans(
+    {"œ": "oe", "æ": "ae", "ß": "ss", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"}
+)
 _GERMAN_SUFFIX = re.compile("(?:ern|em|er|en|es|e|n|s)$")
 
 
@@ -26,6 +29,15 @@ def fold_case(text: str) -> str:
         return text
     letters = _MARKS.sub("", unicodedata.normalize("NFKD", text))
     return unicodedata.normalize("NFC", letters)
+
+
+def fold_letters(text: str) -> str:
+    """Return `fold_case` with the letters that have no diacritic: `sœur` becomes `soeur`.
+
+    The search index keeps such letters, so its terms are written by `fold_case` alone.
+    """
+    folded_text = fold_case(text)
+    return folded_text if folded_text.isascii() else folded_text.translate(_LETTERS)
 
 
 @functools.lru_cache(_CACHE_SIZE)

@@ -5,6 +5,7 @@ CHATCORE["COMPACTOR"] names the class.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -98,6 +99,15 @@ class Policy:
         `request` is what it sends without that. None if the policy never brings anything back.
         """
         return None
+
+    def leave_out_forgotten(
+        self, session_id: UUID, texts: Sequence[tuple[int, str, str]]
+    ) -> Sequence[str]:
+        """Return these texts without what the user wants forgotten.
+
+        Each comes with the number and the role of its message.
+        """
+        return [text for _, _, text in texts]
 
 
 class Compactor:

@@ -1,17 +1,20 @@
 """The tool `search_history`: find earlier messages, also those that a summary has replaced."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
 
-from chatcore.models import Turn
+from chatcore.context.compactor import get_compactor
+from chatcore.models import Session, Turn
 from chatcore.search.passages import Passage, find_passages, load_next_passages
 from chatcore.search.query import SEARCH_TOOL_NAME
 from chatcore.tools.base import BuiltInTool
 
 MAX_QUESTION_CHARS = 1_000
+NOTHING_FOUND = "No earlier message holds any of these words. Try other words."
 HIT_CHARS = 500
 NEXT_CHARS = 240  # of the messages before and after a hit
 # Length in seconds of each unit; a time is told in the largest one that it has one of.
@@ -36,10 +39,13 @@ def run(arguments: dict[str, Any], session_id: UUID) -> str:
         max_chars=HIT_CHARS,
     )
     if not hits:
-        return "No earlier message holds any of these words. Try other words."
+        return NOTHING_FOUND
     next_messages = load_next_passages(
         session_id, hits, up_to_seq=question_seq, max_chars=NEXT_CHARS
     )
+    hits, next_messages = _leave_out_forgotten(session_id, hits, next_messages)
+    if not hits:
+        return NOTHING_FOUND
     now = timezone.now()
     lines = []
     for hit in hits:
@@ -51,6 +57,19 @@ def run(arguments: dict[str, Any], session_id: UUID) -> str:
             lines.append(f"  {place}: {_describe_message(other, now)}")
             next_messages.remove(other)
     return "\n".join(lines)
+
+
+def _leave_out_forgotten(session_id: UUID, *passages: list[Passage]) -> list[list[Passage]]:
+    """Return the passages without what the user wants forgotten."""
+    session = Session.objects.select_related("model").get(pk=session_id)
+    policy = get_compactor().choose_policy(*session.policy_names)
+    all_passages = [passage for part in passages for passage in part]
+    texts = policy.leave_out_forgotten(
+        session_id, [(passage.seq, passage.role, passage.text) for passage in all_passages]
+    )
+    rest = iter(texts)
+    cleaned = [[replace(passage, text=next(rest)) for passage in part] for part in passages]
+    return [[passage for passage in part if passage.text.strip()] for part in cleaned]
 
 
 def describe_age(time: datetime, now: datetime) -> str:

@@ -10,7 +10,7 @@ from compaction.core.knobs import RecallKnobs
 from compaction.core.outcome import Segment
 from compaction.core.policy import Policy
 from compaction.core.stages.base import SummaryTask
-from compaction.memory import recall
+from compaction.memory import forgotten, recall
 from compaction.memory.ledger import history, recorder, reference, rules, store
 from compaction.memory.segments import store as segment_store
 from compaction.memory.segments.writer import SegmentWriter
@@ -62,6 +62,12 @@ class Memory(SessionMemory):
         self, session: Session, question: ChatMessage, request: Request, knobs: RecallKnobs
     ) -> Sequence[RecalledPassage]:
         return recall.choose_passages(session, question, request, knobs)
+
+    def leave_out_forgotten(
+        self, session_id: UUID, texts: Sequence[tuple[int, str, str]]
+    ) -> Sequence[str]:
+        removal = forgotten.load_removal(session_id)
+        return [removal.clean(text, seq=seq, role=role) for seq, role, text in texts]
 
     def build_verifier(self, run: CompactionRun, policy: Policy) -> SummaryVerifier:
         return LedgerVerifier(run, policy)

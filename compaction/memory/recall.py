@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from uuid import UUID
 
@@ -21,8 +21,7 @@ from chatcore.search.matching import Matcher
 from chatcore.search.passages import Passage, find_passages
 from chatcore.search.question import read_question
 from compaction.core.knobs import RecallKnobs
-from compaction.memory.core.ledger.corrections import find_forgotten
-from compaction.memory.ledger import store
+from compaction.memory.forgotten import load_removal
 from textkit.calendar import describe_day
 from textkit.relative_days import speaks_of_near_day
 from textkit.stop_words import FEEDBACK_WORDS, STOP_WORDS
@@ -122,9 +121,9 @@ def choose_passages(
     boundary_seq = session.compact_boundary_seq or 0
     candidates = find_passages(session.pk, text, limit=MAX_CANDIDATES, up_to_seq=boundary_seq)
     passages = [passage for passage in candidates if passage.score >= knobs.threshold]
-    forgotten_seqs = _find_forgotten_seqs(session) if passages else frozenset()
     if not passages:
         return []
+    removal = load_removal(session.pk)
     words = QuestionWords(text, [passage.text for passage in passages])
     if words.is_empty:
         return []
@@ -132,18 +131,15 @@ def choose_passages(
     chosen_passages: dict[int, RecalledPassage] = {}
     space = knobs.tokens * CHARS_PER_TOKEN_ESTIMATE - len(ENVELOPE)
     for passage in _iterate_with_neighbors(session.pk, passages, words, boundary_seq):
-        if passage.seq in forgotten_seqs:
+        text = removal.clean(passage.text, seq=passage.seq, role=passage.role)
+        if not text:
             continue
+        passage = replace(passage, text=text)
         chars = len(render_passage(passage)) + len(SEPARATOR)
         if chars <= space and passage.seq not in chosen_passages and not context.covers(passage):
             chosen_passages[passage.seq] = passage
             space -= chars
     return [chosen_passages[seq] for seq in sorted(chosen_passages)]
-
-
-def _find_forgotten_seqs(session: Session) -> frozenset[int]:
-    """Return the numbers of messages of which the user wants something forgotten."""
-    return frozenset(seq for seq, _ in find_forgotten(store.load_lines(session.pk)))
 
 
 class _RequestTexts:

@@ -110,6 +110,15 @@ class SessionMemory:
         """Return what was said about a question before the boundary, and `request` has not."""
         return ()
 
+    def leave_out_forgotten(
+        self, session_id: UUID, texts: Sequence[tuple[int, str, str]]
+    ) -> Sequence[str]:
+        """Return texts of messages without what the user wants forgotten.
+
+        Each comes with the number and the role of its message; 0 is that of a summary.
+        """
+        return [text for _, _, text in texts]
+
     def build_verifier(self, run: "CompactionRun", policy: Policy) -> SummaryVerifier:
         """Return the checks of a run's summaries."""
         return SummaryVerifier()

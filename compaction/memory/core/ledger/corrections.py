@@ -10,19 +10,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from compaction.memory.core.ledger.forgetting import find_request
 from compaction.memory.core.ledger.languages import LANGUAGES
 from compaction.memory.core.ledger.languages.changes import (
     CORRECTIONS,
-    FORGETTINGS,
+    FORGETTING,
     PRONOUNS,
-    REQUEST_WORDS,
-    SMALL_WORDS,
     TURNS,
 )
 from compaction.memory.core.ledger.lines import LedgerLine, normalize_text
 from compaction.memory.core.ledger.sentences import mask_quotations
 from compaction.memory.core.ledger.values import find_values
-from textkit.stems import fold_case, list_stems
+from textkit.stems import fold_letters, list_stems
 from textkit.stop_words import STOP_WORDS
 
 NEAR_MESSAGES = 8  # a correction without a word of its subject is about what was said so recently
@@ -32,12 +31,16 @@ Place = tuple[int, str]  # a sentence: the number of its message, and its text i
 Change = Literal["correction", "turn", "forgetting", ""]
 
 _WORD = re.compile(r"[^\W\d_][\w'-]*")
+_ELISION = re.compile(r"^(?:[cdjlmnst]|qu)'(?=\w{2})")
+_CLAUSE_MARK = re.compile(r"[,;–—]\s")
 _NO_SUBJECT = frozenset(
-    fold_case(word)
+    fold_letters(word)
     for word in frozenset().union(
         STOP_WORDS,
-        REQUEST_WORDS,
-        SMALL_WORDS,
+        *(
+            f"{each.forget} {each.erase} {each.small}".split()
+            for each in (FORGETTING[code] for code in ("en", "de", "fr", "es"))
+        ),
         *(each.break_words | each.marker_words | each.negations for each in LANGUAGES),
     )
 )
@@ -60,9 +63,13 @@ def get_place(line: LedgerLine) -> Place:
 def find_change(text: str) -> Change:
     """Return how a sentence takes something back; empty if it does not."""
     words = mask_quotations(text).lower().replace("’", "'")
-    if FORGETTINGS.search(words) and not find_values(text) and not CORRECTIONS.search(words):
+    is_correction = bool(CORRECTIONS.search(words))
+    request = find_request(words)
+    # "Forget 8080, use 9090" gives another value.
+    gives_value = any(_CLAUSE_MARK.search(text, 0, each.start) for each in find_values(text))
+    if request and not gives_value and (request.is_of_memory or not is_correction):
         return "forgetting"
-    if CORRECTIONS.search(words):
+    if is_correction:
         return "correction"
     return "turn" if TURNS.search(words) else ""
 
@@ -152,12 +159,12 @@ def _find_corrected_line(line: LedgerLine, earlier_lines: Sequence[LedgerLine]) 
 
 
 def _list_lines_about(line: LedgerLine, lines: Sequence[LedgerLine]) -> list[LedgerLine]:
-    stems = list_subject(line.text)
+    stems = list_request_subject(line.text)
     if not stems:  # "Forget that."
         near_seqs = [other.seq for other in lines if line.seq - other.seq <= NEAR_MESSAGES]
         last_seq = max((seq for seq in near_seqs if seq < line.seq), default=0)
         return [other for other in lines if other.seq == last_seq and not other.pinned]
-    shared_counts = [len(stems & list_subject(other.text)) for other in lines]
+    shared_counts = [len(stems & list_things(other.text)) for other in lines]
     most = max(shared_counts, default=0)
     chosen_lines: list[LedgerLine] = []
     for other, shared in zip(lines, shared_counts, strict=True):
@@ -178,18 +185,35 @@ def list_subject(text: str) -> frozenset[str]:
     """Return the stems of the words that say what a sentence is about, without its values."""
     for value in reversed(find_values(text)):
         text = f"{text[: value.start]} {text[value.end :]}"
-    words = (fold_case(word.removesuffix("'s")) for word in _WORD.findall(text.replace("’", "'")))
+    plain_words = _WORD.findall(fold_letters(text.replace("’", "'")))
+    words = (_ELISION.sub("", word.removesuffix("'s")) for word in plain_words)
     return frozenset(
         stem for word in words if word not in _NO_SUBJECT for stem in list_stems(word)[:1]
     )
 
 
-def _count_shared_values(text: str, other_text: str) -> int:
-    return len(_list_values(text) & _list_values(other_text))
+def list_things(text: str) -> frozenset[str]:
+    """Return the subject of a sentence and its values, as a request to forget may name them."""
+    return list_subject(text) | list_values(text)
 
 
 @lru_cache(maxsize=4_096)
-def _list_values(text: str) -> frozenset[str]:
+def list_request_subject(text: str) -> frozenset[str]:
+    """Return what a request to forget is about; empty for "forget that"."""
+    request = find_request(mask_quotations(text).lower().replace("’", "'"))
+    if request is None:
+        return frozenset()
+    small_words = {stem for word in request.small_words for stem in list_stems(word)[:1]}
+    return (list_subject(request.subject) - small_words) | list_values(text)
+
+
+def _count_shared_values(text: str, other_text: str) -> int:
+    return len(list_values(text) & list_values(other_text))
+
+
+@lru_cache(maxsize=4_096)
+def list_values(text: str) -> frozenset[str]:
+    """Return the exact values of a sentence, in lower case."""
     return frozenset(value.text.casefold() for value in find_values(text))
 
 

@@ -1,6 +1,7 @@
-"""How people take back what they said, by language: three short lists of patterns each.
+"""How people take back what they said, by language.
 
-They see a sentence in lower case, with straight apostrophes and without its quotations.
+Patterns see a sentence in lower case, with straight apostrophes and without its quotations; words
+are compared as `fold_letters` writes them.
 """
 
 import re
@@ -14,13 +15,31 @@ class ChangeWords:
 
     `corrections` say that something said before is wrong, whatever it was about. `turns` say that
     something is otherwise now; they count only if an earlier line is about the same.
-    `forgettings` ask to forget, and `subjects` are the words of such a request that name nothing.
     """
 
     corrections: str
     turns: str
-    forgettings: str
-    subjects: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ForgetWords:
+    """The words of a request to forget.
+
+    `forget` are forms of that verb which a request has. `erase` are verbs that ask for it only if a
+    word of `told` follows, as in "delete what I said". `keep` are verbs that ask for it behind a
+    negation. `openers` may stand before the verb, those of `speaker` only together with one of
+    `listener`: "I forgot" is none. `small` words name no subject.
+    """
+
+    forget: str
+    erase: str = ""
+    keep: str = ""
+    told: str = ""
+    openers: str = ""
+    speaker: str = ""
+    listener: str = ""
+    negations: str = ""
+    small: str = ""
 
 
 _INTERJECTION = r"^(?:(?:oh|ah|ups|oops|sorry|pardon|hm+|no|nein|non|ay|uy)[,.!]? )*"
@@ -46,16 +65,6 @@ CHANGES: Mapping[str, ChangeWords] = {
             r"|cancell?ed|submitted|shipped|handed in|taken care of)\b"
             r"|\bis (?:already |all )?(?:done|finished)\b"
         ),
-        forgettings=(
-            r"^(?:(?:please|ok|okay|and|can you|could you|you can|i want you to|i'd like you to)"
-            r",? )*(?:just )?(?:forget|erase|delete|remove|wipe|disregard"
-            r"|(?:don't|do not|no longer) remember)(?: (?:what|all|everything|anything"
-            r"|that|this|about|my|our|the)\b|\W*$)"
-        ),
-        subjects=(
-            "forget erase delete remove wipe disregard tell told said say mention mentioned know"
-            " known anything everything memory remember remembered please number thing things"
-        ),
     ),
     "de": ChangeWords(
         corrections=(
@@ -69,12 +78,6 @@ CHANGES: Mapping[str, ChangeWords] = {
             r"|\b(?:ist|sind|wurden?|hab|habe|haben)\b.{0,60}\b(?:erledigt|fertig|abgeschickt"
             r"|verschickt|bezahlt|gebucht|abgegeben|unterschrieben|überwiesen|storniert)\b"
         ),
-        forgettings=(
-            r"^(?:(?:bitte|ok|okay|und|du kannst|kannst du),? )*(?:vergiss|vergessen(?: sie)?|lösch"
-            r"|lösche|streich|streiche)(?: (?:bitte )?(?:was|alles|das|die|den|meine?n?|unsere?n?)"
-            r"\b|,|\W*$)"
-        ),
-        subjects="vergiss vergessen lösch lösche streich streiche erzählt gesagt gesagte alles",
     ),
     "fr": ChangeWords(
         corrections=(
@@ -85,11 +88,6 @@ CHANGES: Mapping[str, ChangeWords] = {
         r"|\bdéplacée?s?\b|\breportée?s?\b|\bfinalement\b"
         r"|\b(?:est|sont|a été|ai|avons) .{0,40}(?:fait|terminé|envoyé|payé|réservé|signé|réglé)"
         r"e?s?\b",
-        forgettings=r"^(?:s'il te plaît,? |merci d'|tu peux |peux-tu )*"
-        r"(?:oublie[rz]?|efface[rz]?|supprime[rz]?)"
-        r" (?:ce que|tout|ça|mon|ma|mes|le|la|les)\b",
-        subjects="oublie oubliez oublier efface effacez effacer supprime supprimez tout dit parlé"
-        " raconté expliqué t'ai j'ai peux",
     ),
     "es": ChangeWords(
         corrections=(
@@ -100,26 +98,118 @@ CHANGES: Mapping[str, ChangeWords] = {
         r"|\baplazad|\bcambiad|\bpasó a\b|\bal final\b"
         r"|\b(?:está|están|fue|he|hemos|ha sido)\b.{0,40}\b(?:hech|terminad|enviad|pagad|reservad"
         r"|firmad)",
-        forgettings=r"^(?:por favor,? )?(?:olvida|olvide|borra|borre|elimina)"
-        r" (?:lo que|todo|eso|mi|mis|el|la|los|las)\b",
-        subjects="olvida olvide borra borre elimina todo dije conté dicho",
     ),
 }
 
 CORRECTIONS = re.compile("|".join(each.corrections for each in CHANGES.values()))
 TURNS = re.compile("|".join(each.turns for each in CHANGES.values()))
-FORGETTINGS = re.compile("|".join(each.forgettings for each in CHANGES.values()))
-REQUEST_WORDS = frozenset(word for each in CHANGES.values() for word in each.subjects.split())
 # A sentence that begins with one of these goes on with what was spoken of.
 PRONOUNS = frozenset(
     "it he she they his her its their er sie ihr ihre ihm il elle son sa ses su sus él ella".split()  # noqa: SIM905
 )
-# Of French and Spanish there is no other table: words that say nothing of the subject.
-SMALL_WORDS = frozenset(
-    """
-    le la les un une des de du au aux et ou est sont mon ma mes ton ta tes son sa ses ce cette que
-    qui je tu il elle nous vous ne pas plus me te se lui leur en dans sur pour par avec toujours
-    jamais el los las una unos unas del al y o es son mi mis tu tus su sus lo que yo se no ya en por
-    para con siempre nunca me te
-    """.split()  # noqa: SIM905
-)
+# Of the languages behind German there is no other table: `small` has their commonest words.
+FORGETTING: Mapping[str, ForgetWords] = {
+    "en": ForgetWords(
+        forget="forget forgetting forgot unlearn",
+        erase="erase erasing delete deleting remove wipe disregard disregarding ignore discard",
+        keep="remember keep store retain memorize",
+        told="told tell said say mentioned memory know known remember remembered everything"
+        " anything",
+        openers=(
+            "please ok okay and so now just then well oh also actually sorry kindly can could would"
+            " will may might should must need want like love prefer rather d ll best mind be to it"
+            " do if that let lets s have make sure go ahead completely simply immediately from on"
+            " better good great nice feel free try as one thing instead no wait hey hi"
+        ),
+        speaker="i we me us my our he she they",
+        listener="you your yourself please let lets",
+        negations="not don t never no longer dont",
+        small="anything everything know known mentioned number remember remembered tell told said"
+        " mention thing things please memory",
+    ),
+    "de": ForgetWords(
+        forget="vergiss vergesst vergessen vergesse vergisst",
+        erase="lösch lösche löschen streich streiche streichen entfern entferne entfernen"
+        " ignorier ignoriere ignorieren",
+        keep="merk merke merken behalt behalte behalten speicher speichere speichern",
+        told="gesagt erzahlt sagte erzahlte erwahnt gedachtnis alles",
+        openers=(
+            "bitte ok okay und so jetzt nun mal also kannst konntest konnen konnten wurdest wurden"
+            " solltest sollst sollen sollten darfst mochte will hatte gern gerne dass es am besten"
+            " einfach sofort ach oh ja doch das alles was"
+        ),
+        speaker="ich wir mir uns er",
+        listener="du sie dir dich ihr bitte",
+        negations="nicht nie kein keine keinen niemals",
+        small="erzahlt gesagt gesagte sagte erzahlte alles erwahnt",
+    ),
+    "fr": ForgetWords(
+        forget="oublie oubliez oublier oublies",
+        erase="efface effacez effacer supprime supprimez supprimer",
+        keep="retiens retenez retenir garde gardez garder souviens souvenez",
+        told="dit parle raconte explique memoire tout",
+        openers=(
+            "s il te vous plait merci d de peux pouvez pourrais pourriez veuillez voudrais veux"
+            " aimerais que ok et maintenant alors tout simplement bien svp n ne"
+        ),
+        speaker="j je nous",
+        listener="te vous tu toi plait merci veuillez svp",
+        negations="pas jamais",
+        small="le la les l un une des de du d au aux et ou est sont mon ma mes ton ta tes son sa"
+        " ses ce cette que qui qu je j tu il elle nous vous ne n pas plus me m te t se s lui leur"
+        " en dans sur pour par avec toujours jamais tout dit parle raconte explique ai propos sujet",
+    ),
+    "es": ForgetWords(
+        forget="olvida olvide olvidar olvides olvidate olviden",
+        erase="borra borre borrar elimina elimine eliminar",
+        keep="recuerdes recuerde guardes guarde menciones",
+        told="dije conte dicho hable mencione memoria todo",
+        openers=(
+            "por favor puedes podrias puede quiero quisiera gustaria que ok y ahora pues bien ya"
+            " necesito"
+        ),
+        speaker="yo me nos",
+        listener="te tu usted favor puedes podrias puede que",
+        negations="no nunca",
+        small="el los las una unos unas del al y o es son mi mis tu tus su sus lo que yo se no ya"
+        " en por para con siempre nunca me te de la un todo dije conte dicho sobre acerca eso he",
+    ),
+    "it": ForgetWords(
+        forget="dimentica dimentichi dimenticare dimenticati scorda scordati dimenticate",
+        erase="cancella cancellare elimina eliminare",
+        keep="ricordare conservare ricordi",
+        told="detto parlato raccontato memoria tutto",
+        openers="per favore puoi potresti vorrei che ok e ora adesso allora ti prego",
+        speaker="io",
+        listener="ti favore puoi potresti",
+        negations="non mai",
+        small="il lo la i gli le un uno una di del dello della dei degli delle al allo alla sul"
+        " sullo sulla sui e o che ho hai ti mi si tutto quello cio cosa detto parlato raccontato"
+        " mio mia miei mie tuo tua suo sua con per in non piu riguardo proposito circa su a",
+    ),
+    "pt": ForgetWords(
+        forget="esquece esqueca esquecer esquecas esquecam",
+        erase="apaga apague apagar elimina elimine eliminar",
+        keep="lembre lembres guarde guardes",
+        told="disse falei contei dito memoria tudo",
+        openers="por favor podes pode poderia podias quero gostaria que ok e agora voce",
+        speaker="eu",
+        listener="te voce tu favor podes pode poderia podias",
+        negations="nao nunca",
+        small="o a os as um uma de do da dos das ao no na nos nas em e ou que eu te lhe me se tudo"
+        " isso aquilo disse falei contei dito sobre meu minha meus minhas seu sua com por para nao"
+        " mais respeito acerca",
+    ),
+    "nl": ForgetWords(
+        forget="vergeet vergeten",
+        erase="wis wissen verwijder verwijderen schrap schrappen",
+        keep="onthoud onthouden bewaar bewaren",
+        told="zei gezegd verteld vertelde geheugen alles",
+        openers="alsjeblieft alstublieft kun kan kunt zou wil graag dat ok en nu gewoon maar",
+        speaker="ik wij we",
+        listener="je jij u alsjeblieft alstublieft",
+        negations="niet nooit geen",
+        small="de het een van over wat dat alles ik je jij u jou mij me mijn uw zijn haar heb hebt"
+        " heeft zei gezegd verteld vertelde en of met voor in op aan te niet meer",
+    ),
+}

@@ -1,0 +1,94 @@
+"""Recognize a request to forget, and what it is about, by the words of seven languages."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+
+from compaction.memory.core.ledger.languages.changes import FORGETTING, ForgetWords
+from textkit.stems import fold_letters
+
+VERB_CHARS = 4  # of a verb, as it is looked for in a database
+MAX_OPENERS = 14  # words before the verb, as "I would like it very much if you could please"
+
+Table = Mapping[str, frozenset[str]]
+
+_WORD = re.compile(r"[^\W\d_]+")
+_TABLES: list[Table] = [
+    {
+        field.name: frozenset(fold_letters(getattr(language, field.name)).split())
+        for field in fields(ForgetWords)
+    }
+    for language in FORGETTING.values()
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ForgetRequest:
+    """A request to forget. `subject` is the text that says what, with `small_words` in it.
+
+    `is_of_memory` if it speaks of what was said or of what is remembered.
+    """
+
+    subject: str
+    small_words: frozenset[str]
+    is_of_memory: bool
+
+
+def find_request(text: str) -> ForgetRequest | None:
+    """Return the request that a sentence in lower case makes, if it is one.
+
+    Only words that ask for something stand before the verb, or the verb is the last word of a
+    request, as in German. "I forgot" and "do not forget" are no requests.
+    """
+    matches = list(_WORD.finditer(text))
+    words = [fold_letters(match[0]) for match in matches]
+    is_question = text.rstrip().endswith("?")
+    for table in _TABLES:
+        index = _find_verb(words, table, is_question=is_question)
+        if index is None:
+            continue
+        small_words = table["small"] | table["told"] | table["openers"] | table["listener"]
+        is_last = index == len(words) - 1
+        return ForgetRequest(
+            subject=text[: matches[index].start()] if is_last else text[matches[index].end() :],
+            small_words=small_words | table["speaker"],
+            is_of_memory=not table["told"].isdisjoint(words),
+        )
+    return None
+
+
+def list_verb_parts() -> list[str]:
+    """Return what the text of each request has in it: the beginnings of the verbs.
+
+    A database may compare other than ASCII letters by case.
+    """
+    verbs = {
+        verb
+        for language in FORGETTING.values()
+        for verb in f"{language.forget} {language.erase} {language.keep}".split()
+    }
+    return sorted({verb[:VERB_CHARS] for verb in verbs})
+
+
+def _find_verb(words: Sequence[str], table: Table, *, is_question: bool) -> int | None:
+    """Return the place of the verb of a request."""
+    asking_words = table["openers"] | table["speaker"] | table["listener"] | table["negations"]
+    for index, word in enumerate(words[: MAX_OPENERS + 1]):
+        before = words[:index]
+        is_negated = not table["negations"].isdisjoint(before)
+        if word in table["forget"]:
+            is_verb = not is_negated and table["negations"].isdisjoint(words[index + 1 : index + 3])
+        elif word in table["erase"]:
+            is_verb = not is_negated and not table["told"].isdisjoint(words)
+        else:
+            is_verb = word in table["keep"] and is_negated and not is_question
+        if is_verb:
+            return index if _asks_listener(before, table) else None
+        if word not in asking_words:
+            break
+    is_asked = bool(words) and words[0] in asking_words and _asks_listener(words[:-1], table)
+    return len(words) - 1 if is_asked and words[-1] in table["forget"] else None
+
+
+def _asks_listener(words: Sequence[str], table: Table) -> bool:
+    return table["speaker"].isdisjoint(words) or not table["listener"].isdisjoint(words)

@@ -1,0 +1,122 @@
+"""Leave what the user wants forgotten out of texts: of messages, summaries and extracts."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from compaction.memory.core.ledger.corrections import (
+    SUBJECT_SHARE,
+    Place,
+    find_change,
+    find_forgotten,
+    get_place,
+    list_request_subject,
+    list_things,
+    list_values,
+)
+from compaction.memory.core.ledger.lines import LedgerLine, normalize_text
+from textkit.sentences import split_sentences
+
+REPLY_MESSAGES = 4  # behind a request to forget: its reply may repeat what it is about
+ECHO_SHARE = 0.5  # of a sentence's words that only forgotten statements have
+
+
+def read_statements(messages: Iterable[tuple[int, str]]) -> list[LedgerLine]:
+    """Return each sentence of the user's messages, which come with their numbers, as a line."""
+    return [
+        LedgerLine(kind="value", text=" ".join(each.text.split()), seq=seq, role="user", key="")
+        for seq, text in messages
+        for each in split_sentences(text)
+        if not each.is_code and each.text.strip()
+    ]
+
+
+class Removal:
+    """Removes what the user said and wants forgotten.
+
+    `statements` are the user's, in order. `excluded_places` are those of requests that the user
+    took back.
+    """
+
+    def __init__(
+        self, statements: Sequence[LedgerLine], excluded_places: Collection[Place] = ()
+    ) -> None:
+        statements = [line for line in statements if get_place(line) not in excluded_places]
+        self._forgotten = find_forgotten(statements)
+        self.last_seq = max(self._forgotten.values(), default=0)
+        kept: set[str] = set()
+        things: set[str] = set()
+        values: set[str] = set()
+        for line in statements:
+            if get_place(line) in self._forgotten:
+                things |= list_things(line.text)
+                values |= list_values(line.text)
+            elif find_change(line.text) != "forgetting":
+                kept |= list_things(line.text)
+        self._things = things - kept
+        self._values = values - kept
+        self._subjects = list(self._list_subjects(statements))
+
+    def __bool__(self) -> bool:
+        return bool(self._forgotten)
+
+    def clean(self, text: str, *, seq: int = 0, role: str = "assistant") -> str:
+        """Return the text of a message without the sentences that say what is forgotten.
+
+        `seq` is 0 for a text that is of several messages, as a summary.
+        """
+        if not self or seq > self.last_seq + REPLY_MESSAGES:
+            return text
+        parts: list[str] = []
+        end = 0
+        for sentence in split_sentences(text):
+            if self.says_forgotten(sentence.text, seq=seq, role=role):
+                parts.append(text[end : sentence.start].rstrip(" -*•"))
+                end = sentence.end
+        return "".join([*parts, text[end:]]).strip() if end else text
+
+    def says_forgotten(self, sentence: str, *, seq: int = 0, role: str = "assistant") -> bool:
+        """Return whether a sentence says what the user wants forgotten."""
+        things = list_things(sentence)
+        if find_change(sentence) == "forgetting" or not things:
+            return False
+        if role == "user" and seq:
+            place = (seq, normalize_text(" ".join(sentence.split())))
+            return place in self._forgotten or self._is_of_subject(things, seq)
+        if not self._values.isdisjoint(things):
+            return True
+        if role == "tool":
+            return False
+        is_echo = len(things & self._things) >= len(things) * ECHO_SHARE
+        return is_echo or self._is_of_subject(things, max(0, seq - REPLY_MESSAGES))
+
+    def _is_of_subject(self, things: Collection[str], seq: int) -> bool:
+        return any(
+            seq < request_seq and len(subject.intersection(things)) >= count
+            for subject, count, request_seq in self._subjects
+        )
+
+    def _list_subjects(
+        self, statements: Sequence[LedgerLine]
+    ) -> Iterable[tuple[frozenset[str], int, int]]:
+        """Yield what each request is about, the words that are enough of it, and its message.
+
+        What the user speaks of again is not removed from other texts.
+        """
+        request_seqs = set(self._forgotten.values())
+        for line in statements:
+            if line.seq not in request_seqs or find_change(line.text) != "forgetting":
+                continue
+            subject = list_request_subject(line.text)
+            counts = [
+                len(subject & list_things(other.text))
+                for other in statements
+                if self._forgotten.get(get_place(other)) == line.seq
+            ]
+            count = max(counts, default=0)
+            is_told_again = any(
+                other.seq > line.seq
+                and find_change(other.text) != "forgetting"
+                and len(subject & list_things(other.text)) >= count
+                for other in statements
+            )
+            if count > len(subject) * SUBJECT_SHARE and not is_told_again:
+                yield subject, count, line.seq
