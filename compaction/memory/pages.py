@@ -20,6 +20,7 @@ from chatcore.base.truncation import clean_text
 from chatcore.extension import Place
 from chatcore.models import Session
 from chatcore.web.own_chat import get_own_chat
+from compaction.memory.core.ledger.corrections import find_corrected, find_forgotten, get_place
 from compaction.memory.core.ledger.lines import LINE_CHARS
 from compaction.memory.ledger import changes, rules, store
 from compaction.memory.models import LedgerLine, StandingRule
@@ -63,7 +64,17 @@ def _list_newest_lines(session_id: UUID) -> list[LedgerLine]:
     newest: dict[tuple[str, str], LedgerLine] = {}
     for line in lines.order_by("-seq", "-pk")[: TIMELINE_LINES * 4]:
         newest.setdefault((line.kind, " ".join(line.text.casefold().split())), line)
-    return list(newest.values())[:TIMELINE_LINES]
+    return _mark_taken_back(session_id, list(newest.values())[:TIMELINE_LINES])
+
+
+def _mark_taken_back(session_id: UUID, lines: list[LedgerLine]) -> list[LedgerLine]:
+    """Give each line `taken_back`: "corrected", "forgotten", or nothing."""
+    all_lines = store.load_lines(session_id)
+    states = dict.fromkeys(find_corrected(all_lines), "corrected")
+    states |= dict.fromkeys(find_forgotten(all_lines), "forgotten")
+    for line in lines:
+        line.taken_back = states.get(get_place(store.to_core_line(line)), "")  # type: ignore[attr-defined]
+    return lines
 
 
 def _build_choice(request: HttpRequest, session: Session) -> list[SafeString]:
@@ -214,7 +225,7 @@ def _describe_chat(chat: Session) -> dict[str, object]:
     newest = list(lines.order_by("-id")[: LINES_A_CHAT + 1])
     return {
         "chat": chat,
-        "lines": newest[:LINES_A_CHAT],
+        "lines": _mark_taken_back(chat.pk, newest[:LINES_A_CHAT]),
         "has_more": len(newest) > LINES_A_CHAT,
     }
 

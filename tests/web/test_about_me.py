@@ -110,3 +110,11 @@ def test_what_cannot_be_stored_is_told_and_the_text_stays(
         page = client.post(address, {"kind": "rule", "text": "Other."}).content.decode()
         assert "kept for legal reasons" in page
     assert StandingRule.objects.get().text == WORDS
+
+
+def test_a_line_that_is_forgotten_says_so(remembering: Session, client: Client) -> None:
+    client.force_login(remembering.owner)
+    say(remembering, "Please forget the alarm code.")
+    text = client.get("/settings/remembered/").content.decode()
+    row = text.split(SAID, 1)[1].split("</summary>")[0]
+    assert "forgotten at your request" in row

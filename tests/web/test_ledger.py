@@ -139,3 +139,16 @@ def test_a_policy_without_a_ledger_shows_none(page: Page, session: Session) -> N
     page.get_by_role("button", name="Show all that is sent").click()
     expect(page.locator("#context-panel .panel-facts")).to_contain_text("version")
     expect(page.locator(".ledger")).to_be_hidden()
+
+
+@pytest.mark.browser
+def test_a_line_that_is_forgotten_says_so(
+    remembered: LedgerLine, session: Session, page: Page
+) -> None:
+    text = "Please forget what I said about a flight on a Sunday."
+    LedgerLine.objects.create(
+        session=session, kind="decision", text=text, original_text=text, seq=3, role="user", key="y"
+    )
+    ledger = open_ledger(page, session)
+    line = ledger.locator(".ledger-line", has_text=RULE)
+    expect(line).to_contain_text("(forgotten at your request)")

@@ -24,6 +24,12 @@ from compaction.api.session_scope import (
     get_owned_session_id,
     load_owned_context,
 )
+from compaction.memory.core.ledger.corrections import (
+    Place,
+    find_corrected,
+    find_forgotten,
+    get_place,
+)
 from compaction.memory.core.ledger.lines import LINE_CHARS
 from compaction.memory.core.verify.completion import VERBATIM_HEADING
 from compaction.memory.ledger import changes, missing, rules, store
@@ -37,11 +43,15 @@ class LedgerLineSerializer(serializers.ModelSerializer[LedgerLine]):
     """A line of the ledger.
 
     `message` is the id of the message it was said in and `seq` that message's number; null if a
-    person wrote the line. `superseded_by` is the number of the message that said otherwise. `rule`
-    is the id of the standing rule that was made of the line, if it holds always.
+    person wrote the line. `superseded_by` is the number of the message that said otherwise.
+    `corrected_by` and `forgotten_by` are the ids of the messages that correct what the line says
+    and that ask to forget it. `rule` is the id of the standing rule that was made of the line, if
+    it holds always.
     """
 
     message = serializers.SerializerMethodField()
+    corrected_by = serializers.SerializerMethodField()
+    forgotten_by = serializers.SerializerMethodField()
     rule = serializers.SerializerMethodField()
 
     class Meta:
@@ -55,6 +65,8 @@ class LedgerLineSerializer(serializers.ModelSerializer[LedgerLine]):
             "role",
             "status",
             "superseded_by",
+            "corrected_by",
+            "forgotten_by",
             "pinned",
             "is_edited",
             "rule",
@@ -66,6 +78,19 @@ class LedgerLineSerializer(serializers.ModelSerializer[LedgerLine]):
         """Return the id of the message, from the ids that the view has loaded for its page."""
         message_ids: dict[int, int] = self.context["message_ids"]
         return None if line.seq is None else message_ids.get(line.seq)
+
+    def get_corrected_by(self, line: LedgerLine) -> int | None:
+        """Return the id of the message that corrects the line."""
+        return self._find_change(line, "corrected")
+
+    def get_forgotten_by(self, line: LedgerLine) -> int | None:
+        """Return the id of the message that asks to forget what the line says."""
+        return self._find_change(line, "forgotten")
+
+    def _find_change(self, line: LedgerLine, name: str) -> int | None:
+        seqs: dict[Place, int] = self.context[name]
+        seq = None if line.seq is None else seqs.get(get_place(store.to_core_line(line)))
+        return None if seq is None else self.context["message_ids"].get(seq)
 
     def get_rule(self, line: LedgerLine) -> int | None:
         """Return the id of the standing rule, from those that the view has loaded."""
@@ -238,8 +263,16 @@ def _find_seq(session_id: UUID, message_id: int) -> int:
 def serialize_lines(session_id: UUID, lines: list[LedgerLine]) -> list[dict[str, object]]:
     """Return lines as REST shows them."""
     seqs = {line.seq for line in lines if line.seq is not None}
-    message_ids = map_message_ids(session_id, seqs)
-    context = {"message_ids": message_ids, "rule_ids": rules.map_rule_ids(lines)}
+    all_lines = store.load_lines(session_id) if seqs else []
+    corrected, forgotten = find_corrected(all_lines), find_forgotten(all_lines)
+    context = {
+        "message_ids": map_message_ids(
+            session_id, seqs | {*corrected.values(), *forgotten.values()}
+        ),
+        "corrected": corrected,
+        "forgotten": forgotten,
+        "rule_ids": rules.map_rule_ids(lines),
+    }
     serializer = LedgerLineSerializer(lines, many=True, context=context)
     rows: list[dict[str, object]] = list(serializer.data)
     return rows

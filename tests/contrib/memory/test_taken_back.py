@@ -164,3 +164,27 @@ def test_what_was_forgotten_comes_back_with_the_request_to_forget(
     else:
         delete_message(session.messages.get(content=forget))
     assert "555-0143" in read_next_request(session, scripted)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_ledger_says_what_is_corrected_and_forgotten(
+    session: Session,  # noqa: F811
+    api: APIClient,
+) -> None:
+    texts = [
+        "The port is 8080.",
+        "My doctor's number is 555-0143.",
+        "No, I meant 9090 for the port.",
+        "Please forget what I told you about my doctor.",
+    ]
+    for text in texts:
+        say(session, text)
+    session.refresh_from_db()
+    fill_session(session)
+    compact(session)
+    lines = api.get(f"/api/v1/sessions/{session.pk}/ledger").json()["results"]
+    ids = {text: session.messages.get(content=text).pk for text in texts}
+    states = {line["text"]: (line["corrected_by"], line["forgotten_by"]) for line in lines}
+    assert states[texts[0]] == (ids[texts[2]], None)
+    assert states[texts[1]] == (None, ids[texts[3]])
+    assert states[texts[2]] == states[texts[3]] == (None, None)

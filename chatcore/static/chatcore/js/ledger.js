@@ -106,6 +106,8 @@ export class Ledger {
     link.textContent = `#${line.seq}`;
     link.dataset.goesTo = line.seq;
     const isDropped = line.status === "dropped";
+    item.querySelector("[data-state=corrected]").hidden = !line.corrected_by;
+    item.querySelector("[data-state=forgotten]").hidden = !line.forgotten_by;
     item.querySelector("[data-act=pin]").ariaPressed = String(line.pinned ?? false);
     item.querySelector("[data-act=always]").ariaPressed = String(Boolean(line.rule));
     for (const act of ["pin", "always", "edit", "drop"])

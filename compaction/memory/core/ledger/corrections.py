@@ -107,6 +107,11 @@ def find_forgotten(lines: Iterable[LedgerLine]) -> dict[Place, int]:
     return forgotten
 
 
+def find_corrected(lines: Iterable[LedgerLine]) -> dict[Place, int]:
+    """Return the sentences that later ones correct, with the number of the correction's message."""
+    return {get_place(tie.line): seq for (seq, _), tie in tie_corrections(lines).items()}
+
+
 def add_changes(lines: Sequence[LedgerLine], later_lines: Sequence[LedgerLine]) -> list[LedgerLine]:
     """Return the lines, and those of the later ones that correct or forget one of them."""
     all_lines = [*lines, *later_lines]

@@ -157,7 +157,8 @@ FORGETTING: Mapping[str, ForgetWords] = {
         negations="pas jamais",
         small="le la les l un une des de du d au aux et ou est sont mon ma mes ton ta tes son sa"
         " ses ce cette que qui qu je j tu il elle nous vous ne n pas plus me m te t se s lui leur"
-        " en dans sur pour par avec toujours jamais tout dit parle raconte explique ai propos sujet",
+        " en dans sur pour par avec toujours jamais tout dit parle raconte explique ai propos"
+        " sujet",
     ),
     "es": ForgetWords(
         forget="olvida olvide olvidar olvides olvidate olviden",
