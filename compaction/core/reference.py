@@ -48,6 +48,10 @@ Here a preset does something else, on purpose:
   A model whose thoughts take all of its output gets more, up to half of the window. Of messages
   that a filter refuses, the one that it is about is found by halves and left out, and the summary
   and the run say so. What helped is remembered for the model (docs/providers.md).
+- **all**: a summarizer reads, behind the transcript, what the user corrected and asked to forget.
+  Sentences about what is to be forgotten are taken out of its summary. Without a ledger, a former
+  value that the summary keeps is followed by its correction. A request that comes after the summary
+  stands beside it among the messages, until the next compaction.
 - **all**: summaries come from the conversation's own model unless another is named; NeuroLink
   names Gemini, which not everybody has a key for.
 - **all**: by hand, messages of fewer than 500 tokens together are not summarized; that would be

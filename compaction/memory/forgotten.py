@@ -9,11 +9,15 @@ from django.db.models import Q
 from chatcore.models import Message
 from compaction.memory.core.ledger.corrections import find_change, get_place
 from compaction.memory.core.ledger.forgetting import list_verb_parts
-from compaction.memory.core.ledger.removal import Removal, read_statements
+from compaction.memory.core.ledger.removal import Removal, TakenBack, read_statements
 from compaction.memory.ledger import store
 from compaction.memory.models import LedgerLine
 
 MAX_MESSAGES = 5_000  # of the user, the newest ones; nothing older is looked through
+MAX_CHANGES = 20  # corrections and requests to forget that a summarizer reads
+NOTHING_LEFT = "The user asked to forget what was said before."
+CORRECTIONS_HEADING = "Corrected by the user since:"
+MAX_READ = 1_000  # of them, before a summary
 MAX_CHARS = 20_000  # of each
 
 
@@ -33,6 +37,14 @@ def load_removal(session_id: UUID, *, up_to_seq: int | None = None) -> Removal:
     rows = messages.order_by("-seq").values_list("seq", "content")[:MAX_MESSAGES]
     statements = read_statements((seq, text[:MAX_CHARS]) for seq, text in reversed(rows))
     return Removal(statements, _list_dropped_places(session_id))
+
+
+def load_taken_back(session_id: UUID) -> TakenBack:
+    """Return what the user took back in the newest messages of a session. Takes two queries."""
+    messages = Message.objects.filter(session=session_id, role=Message.Role.USER)
+    rows = messages.exclude_superseded().order_by("-seq").values_list("seq", "content")
+    newest = [(seq, text[:MAX_CHARS]) for seq, text in rows[:MAX_READ]]
+    return TakenBack(read_statements(reversed(newest)), _list_dropped_places(session_id))
 
 
 def _list_dropped_places(session_id: UUID) -> set[tuple[int, str]]:

@@ -69,6 +69,19 @@ class Memory(SessionMemory):
         removal = forgotten.load_removal(session_id)
         return [removal.clean(text, seq=seq, role=role) for seq, role, text in texts]
 
+    def list_changes(self, session_id: UUID) -> Sequence[str]:
+        return forgotten.load_taken_back(session_id).list_changes()[-forgotten.MAX_CHANGES :]
+
+    def finish_summary(self, session_id: UUID, summary: str, *, has_ledger: bool) -> str:
+        taken_back = forgotten.load_taken_back(session_id)
+        cleaned = taken_back.removal.clean(summary) or forgotten.NOTHING_LEFT
+        # Beside a ledger the corrections stand in its lines.
+        corrections = [] if has_ledger else taken_back.list_missing_corrections(cleaned)
+        if not corrections:
+            return cleaned
+        newest = corrections[-forgotten.MAX_CHANGES :]
+        return "\n".join((cleaned, "", forgotten.CORRECTIONS_HEADING, *newest))
+
     def build_verifier(self, run: CompactionRun, policy: Policy) -> SummaryVerifier:
         return LedgerVerifier(run, policy)
 

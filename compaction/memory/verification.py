@@ -11,12 +11,14 @@ from compaction.core.outcome import NumberedLine
 from compaction.core.policy import Policy
 from compaction.core.stages.base import SummaryFailed
 from compaction.memory.core.ledger.lines import LedgerLine
+from compaction.memory.core.ledger.removal import TakenBack
 from compaction.memory.core.segments.composition import shorten_by_rank
 from compaction.memory.core.verify.checks import verify_summary
 from compaction.memory.core.verify.completion import add_missing_lines
 from compaction.memory.core.verify.extract import write_extract
 from compaction.memory.core.verify.report import build_record, build_report
 from compaction.memory.core.verify.sources import Role, Source, SourceIndex
+from compaction.memory.forgotten import load_taken_back
 from compaction.memory.ledger.store import load_lines
 from compaction.models import CompactionRun
 from compaction.sessions.memory_app import SummaryVerifier
@@ -78,6 +80,10 @@ class LedgerVerifier(SummaryVerifier):
         return estimate_summary(text, self.policy)
 
     @cached_property
+    def _taken_back(self) -> TakenBack:
+        return load_taken_back(self.run.session_id)
+
+    @cached_property
     def _ledger_lines(self) -> list[LedgerLine]:
         """What was said word for word; nothing where the policy keeps no ledger."""
         if not self.policy.ledger.ratio:
@@ -109,7 +115,9 @@ class LedgerVerifier(SummaryVerifier):
         limit = min(max_tokens, source_tokens // 2)
         max_chars = max_tokens * CHARS_PER_TOKEN_ESTIMATE
         while max_chars >= SMALLEST_EXTRACT_CHARS:
-            text = write_extract(previous, sources, max_chars=max_chars)
+            text = write_extract(
+                previous, sources, max_chars=max_chars, taken_back=self._taken_back
+            )
             if text and estimate_summary(text, self.policy) <= limit:
                 self._record([])
                 return text

@@ -119,6 +119,14 @@ class SessionMemory:
         """
         return [text for _, _, text in texts]
 
+    def list_changes(self, session_id: UUID) -> Sequence[str]:
+        """Return what the user took back, as lines for a summarizer: requests and corrections."""
+        return ()
+
+    def finish_summary(self, session_id: UUID, summary: str, *, has_ledger: bool) -> str:
+        """Return a summary without what is to be forgotten, and with the corrections it lacks."""
+        return summary
+
     def build_verifier(self, run: "CompactionRun", policy: Policy) -> SummaryVerifier:
         """Return the checks of a run's summaries."""
         return SummaryVerifier()

@@ -35,6 +35,10 @@ SUMMARY_ONLY_ENDING = ", and nothing but the summary."
 CORRECTION_INSTRUCTION = (
     "An earlier attempt was refused. {correction} State only what stands in the transcript."
 )
+TAKEN_BACK_INSTRUCTION = (
+    "The user took the following back. Leave out what is to be forgotten, and state what is "
+    "corrected as it is now:"
+)
 FOCUS_INSTRUCTION = "Give special attention to: {focus}"
 CREDENTIALS_INSTRUCTION = "Keep no credentials, such as keys of APIs, tokens or private keys. "
 STATE_INSTRUCTION = (
@@ -56,6 +60,7 @@ TAG_NAMES = sorted(
     {TRANSCRIPT_TAG}.union(*(astuple(each.tags) for each in SUMMARY_TEMPLATES.values())) - {""}
 )
 _END_OF_DATA = re.compile(rf"</(?:{'|'.join(TAG_NAMES)})>")
+_TAKEN_BACK = re.compile(rf"{re.escape(TAKEN_BACK_INSTRUCTION)}(?:\n- .*)*")
 _DELIMITER = re.compile(rf"<(\s*+/?\s*+(?:{'|'.join(TAG_NAMES)}))", re.IGNORECASE)
 
 
@@ -66,11 +71,13 @@ class SummaryOptions:
     `focus` is what the summary should give attention to. `state` holds the numbered lists of the
     structured state, or is None where no delta of it is requested; `sections` and `allows_memory`
     say what the delta may hold. With `merges_parts` the transcript consists of summaries.
-    `correction` is what was wrong with an earlier attempt.
+    `correction` is what was wrong with an earlier attempt, and `taken_back` has a line for each
+    statement that the user corrected or wants forgotten.
     """
 
     template: SummaryTemplate
     focus: str = ""
+    taken_back: tuple[str, ...] = ()
     state: str | None = None
     sections: tuple[str, ...] = SECTIONS
     allows_memory: bool = False
@@ -148,16 +155,23 @@ def build_instruction(
     focus_text = ""
     if options.focus.strip():
         focus_text = "\n" + FOCUS_INSTRUCTION.format(focus=escape_delimiters(options.focus))
+    taken_back_text = ""
+    if options.taken_back:
+        lines = escape_delimiters(escape_headers("\n".join(options.taken_back)))
+        taken_back_text = f"\n{TAKEN_BACK_INSTRUCTION}\n{lines}"
     correction_text = ""
     if options.correction:
         correction = escape_delimiters(options.correction)
         correction_text = "\n" + CORRECTION_INSTRUCTION.format(correction=correction)
-    return body + ending + focus_text + correction_text
+    return body + ending + taken_back_text + focus_text + correction_text
 
 
 def extract_instruction(text: str) -> str:
-    """Return the instruction of a call's message, without the transcript and the state."""
-    return _END_OF_DATA.split(text)[-1]
+    """Return the instruction of a call's message, without the transcript and the state.
+
+    What the user took back are words of the transcript too.
+    """
+    return _TAKEN_BACK.sub("", _END_OF_DATA.split(text)[-1])
 
 
 def remove_transcript(text: str) -> str:

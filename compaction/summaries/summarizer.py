@@ -79,6 +79,7 @@ class Summarizer:
         self.token_ratio = token_ratio
         self.client = SummaryClient(run, context, token_ratio, wait=wait, progress=progress)
         self.template = self._choose_template()
+        self.changes: tuple[str, ...] = ()
         self.structured_state = summary_state.load_structured_state(run.session_id)
 
     def __call__(self, task: SummaryTask) -> SummaryOutcome:
@@ -86,6 +87,18 @@ class Summarizer:
 
         Raises SummaryFailed, and RunLeaseLost when another worker has taken the run over.
         """
+        self.changes = tuple(get_memory().list_changes(self.session_id))
+        outcome = self._write_summary(task)
+        if not self.changes:
+            return outcome
+        text = get_memory().finish_summary(
+            self.session_id, outcome.text, has_ledger=bool(self.policy.ledger.ratio)
+        )
+        if text != outcome.text:
+            text = restore_sentences(text, load_own_sentences(self.session_id))
+        return replace(outcome, text=text)
+
+    def _write_summary(self, task: SummaryTask) -> SummaryOutcome:
         numbered_lines = source.render_numbered_lines(
             task.entries,
             self.policy.summary,
@@ -145,7 +158,9 @@ class Summarizer:
     def _build_job(self, task: SummaryTask) -> SummaryJob:
         knobs = self.policy.summary
         job = SummaryJob(
-            options=SummaryOptions(template=self.template, focus=task.instructions),
+            options=SummaryOptions(
+                template=self.template, focus=task.instructions, taken_back=self.changes
+            ),
             max_tokens=self.client.limit_output_tokens(task.max_tokens),
             min_words=knobs.min_words,
             max_words=knobs.max_words,

@@ -9,9 +9,19 @@ from chatcore.models import Session
 from chatcore.providers.base import ToolCall
 from chatcore.tools import registry as tool_registry
 from chatcore.transfer import importer
-from tests.support.compaction_sessions import list_chat_calls, say
+from compaction.models import CompactionRun
+from compaction.runs import engine
+from tests.support.compaction_sessions import (
+    fill_session,
+    list_chat_calls,
+    read_prompt,
+    say,
+    summarize_or_chat,
+)
 from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_wire import Reply
 from tests.support.stored_talk import summarize
+from tests.support.summary_knobs import DOWN
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -122,3 +132,78 @@ def test_recall_does_not_bring_it_back(session: Session, scripted: ScriptedModel
     session.refresh_from_db()
     say(session, "What was the number of my locker at the swimming pool?")
     assert "4711" not in json.dumps(list_chat_calls(scripted)[-1].json)
+
+
+TAKEN_BACK = [
+    ("user", "My doctor Vogel has the number 555-0143."),
+    ("assistant", "Your doctor has 555-0143, noted."),
+    ("user", "The meeting with the auditors is on 14 March 2031. The budget is 6,180 euros."),
+    ("assistant", "So the auditors come on 14 March 2031."),
+    ("user", "Please forget what I told you about my doctor."),
+    ("assistant", "Done."),
+    ("user", "Oops, I was wrong about the meeting with the auditors: it's 21 March 2031."),
+    ("assistant", "Noted."),
+]
+COPY = (
+    "The user has a doctor, Vogel, with the number 555-0143. The budget is 6,180 euros. "
+    "The meeting with the auditors is on 14 March 2031."
+)
+
+
+def compact(session: Session, policy: str) -> CompactionRun:
+    Session.objects.filter(pk=session.pk).update(policy=policy)
+    session.refresh_from_db()
+    fill_session(session)
+    run = engine.compact_now(session.pk, trigger="manual", overrides={"summary": {"retries": 0}})
+    assert run.status == "applied", run.reason
+    return run
+
+
+def read_request(session: Session, scripted: ScriptedModel) -> str:
+    """Say something, and return the request without the messages that are sent as they are."""
+    session.refresh_from_db()
+    say(session)
+    return json.dumps(list_chat_calls(scripted)[-1].json, ensure_ascii=False)
+
+
+def is_after_its_correction(text: str) -> bool:
+    newer, older = text.find("21 March 2031"), text.find("14 March 2031")
+    return newer >= 0 and (older < 0 or "was: “The meeting with the auditors is on 14" in text)
+
+
+def test_an_extract_keeps_to_what_was_taken_back(session: Session, scripted: ScriptedModel) -> None:
+    fill(session, TAKEN_BACK)
+    scripted.default = summarize_or_chat(summary=DOWN)
+    summary = compact(session, "chatcore").summary_after or ""
+    assert "Extract" in summary
+    assert "555-0143" not in summary
+    assert "Vogel" not in summary
+    assert "6,180" in summary
+    assert is_after_its_correction(summary)
+    assert summary.count("14 March 2031") == 1
+
+
+@pytest.mark.parametrize("policy", ["oneclaw", "chatcore"])
+def test_a_summary_that_keeps_it_is_mended(
+    session: Session, scripted: ScriptedModel, policy: str
+) -> None:
+    fill(session, TAKEN_BACK)
+    scripted.default = summarize_or_chat(summary=Reply(text=COPY))
+    compact(session, policy)
+    prompt = read_prompt(scripted)
+    instruction = prompt.rpartition("</transcript>")[2]
+    assert TAKEN_BACK[4][1] in instruction
+    assert TAKEN_BACK[6][1] in instruction
+    request = read_request(session, scripted)
+    assert "555-0143" not in request
+    assert "6,180" in request
+    assert is_after_its_correction(request)
+
+
+def test_without_anything_taken_back_the_prompt_is_as_it_was(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    fill(session, TAKEN_BACK[2:4])
+    scripted.default = summarize_or_chat(summary=Reply(text=COPY))
+    assert compact(session, "oneclaw").summary_after == COPY
+    assert "took the following back" not in read_prompt(scripted)

@@ -1,6 +1,6 @@
 """Leave what the user wants forgotten out of texts: of messages, summaries and extracts."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from compaction.memory.core.ledger.corrections import (
     SUBJECT_SHARE,
@@ -11,8 +11,11 @@ from compaction.memory.core.ledger.corrections import (
     list_request_subject,
     list_things,
     list_values,
+    tie_corrections,
 )
 from compaction.memory.core.ledger.lines import LedgerLine, normalize_text
+from compaction.memory.core.ledger.merging import merge_lines
+from compaction.memory.core.ledger.recognition import recognize_lines
 from textkit.sentences import split_sentences
 
 REPLY_MESSAGES = 4  # behind a request to forget: its reply may repeat what it is about
@@ -27,6 +30,38 @@ def read_statements(messages: Iterable[tuple[int, str]]) -> list[LedgerLine]:
         for each in split_sentences(text)
         if not each.is_code and each.text.strip()
     ]
+
+
+def find_newer(statements: Sequence[LedgerLine]) -> dict[LedgerLine, LedgerLine]:
+    """Return for each corrected statement the newest one that corrects it or its correction."""
+    by_place = {get_place(line): line for line in statements}
+    newer: dict[LedgerLine, LedgerLine] = {}
+    for place, tie in tie_corrections(statements).items():
+        newer[tie.line] = by_place[place]
+    recognized = [
+        line
+        for statement in statements
+        for line in recognize_lines(statement.text, role="user", seq=statement.seq)
+    ]
+    merged = merge_lines((), recognized)
+    current = {(line.kind, line.seq, line.key): line for line in merged}
+    for line in merged:
+        if line.status == "superseded" and get_place(line) in by_place:
+            other = current.get((line.kind, line.superseded_by or 0, line.key))
+            if other and get_place(other) in by_place:
+                newer.setdefault(by_place[get_place(line)], by_place[get_place(other)])
+    return {line: _follow(next_line, newer) for line, next_line in newer.items()}
+
+
+def _follow(line: LedgerLine, newer: Mapping[LedgerLine, LedgerLine]) -> LedgerLine:
+    while line in newer and newer[line].seq > line.seq:
+        line = newer[line]
+    return line
+
+
+def describe_correction(new: LedgerLine, old: LedgerLine) -> str:
+    """Return a correction with what it corrects behind it."""
+    return f"{new.text} (was: “{old.text}” [message {old.seq}])"
 
 
 class Removal:
@@ -120,3 +155,38 @@ class Removal:
             )
             if count > len(subject) * SUBJECT_SHARE and not is_told_again:
                 yield subject, count, line.seq
+
+
+class TakenBack:
+    """What the user took back of these statements: what to forget, and what is corrected."""
+
+    def __init__(
+        self, statements: Sequence[LedgerLine] = (), excluded_places: Collection[Place] = ()
+    ) -> None:
+        self.removal = Removal(statements, excluded_places)
+        self.newer = {
+            old: new
+            for old, new in find_newer(statements).items()
+            if not self.removal.says_forgotten(old.text, seq=old.seq, role="user")
+        }
+        self.requests = [
+            line
+            for line in statements
+            if get_place(line) not in excluded_places and find_change(line.text) == "forgetting"
+        ]
+
+    def list_changes(self) -> list[str]:
+        """Return what the summarizer is to observe, the newest last."""
+        lines = [(line.seq, line.text) for line in self.requests]
+        lines += [(new.seq, describe_correction(new, old)) for old, new in self.newer.items()]
+        return [f"- [message {seq}] {text}" for seq, text in sorted(lines)]
+
+    def list_missing_corrections(self, summary: str) -> list[str]:
+        """Return the corrections of which a summary has the older value and not the newer one."""
+        values = {value for each in split_sentences(summary) for value in list_values(each.text)}
+        return [
+            f"- [message {new.seq}] {describe_correction(new, old)}"
+            for old, new in self.newer.items()
+            if values & (list_values(old.text) - list_values(new.text))
+            and not list_values(new.text) - list_values(old.text) <= values
+        ]

@@ -1,11 +1,13 @@
 """Write a text of the messages' own sentences, for when no model writes a summary."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 
+from compaction.memory.core.ledger.corrections import list_values
 from compaction.memory.core.ledger.recognition import recognize_lines
+from compaction.memory.core.ledger.removal import TakenBack, describe_correction
 from compaction.memory.core.verify.sources import Role, Source
 from compaction.memory.core.verify.words import list_stems
 from textkit.calendar import describe_day
@@ -44,21 +46,61 @@ class _Candidate:
         return f"- {_TITLES[self.role]}{place}:{gap}{self.text}"
 
 
-def write_extract(previous: str | None, sources: Sequence[Source], *, max_chars: int) -> str:
+def write_extract(
+    previous: str | None,
+    sources: Sequence[Source],
+    *,
+    max_chars: int,
+    taken_back: TakenBack | None = None,
+) -> str:
     """Return the sentences of the sources that matter most, in order, and the earlier summary.
 
     Rules, decisions and exact values come first, then how the user begins a message, then what is
-    said in rare words. The text has at most about `max_chars` characters.
+    said in rare words. The text has at most about `max_chars` characters. What the user wants
+    forgotten is left out, and what is corrected stands behind its correction.
     """
+    taken_back = taken_back or TakenBack()
     parts: list[str] = []
     if previous:
         bare_text = previous.replace(EXTRACT_HEADING, "").strip()
+        bare_text = correct_text(taken_back.removal.clean(bare_text), taken_back)
         parts.append(_shorten_previous(bare_text, max_chars // PREVIOUS_SHARE))
     space = max_chars - sum(map(len, parts)) - len(EXTRACT_HEADING) - 2
-    lines = _choose_lines(list(_list_candidates(sources)), space)
+    candidates = list(_correct_candidates(_list_candidates(sources), taken_back))
+    lines = _choose_lines(candidates, space)
     if lines:
         parts.append("\n".join([EXTRACT_HEADING, *lines]))
     return "\n\n".join(parts)
+
+
+def correct_text(text: str, taken_back: TakenBack) -> str:
+    """Return a text in which each corrected statement stands behind its correction."""
+    for old, new in taken_back.newer.items():
+        if old.text in text and f"(was: “{old.text}”" not in text:
+            text = text.replace(old.text, describe_correction(new, old), 1)
+    return text
+
+
+def _correct_candidates(
+    candidates: Iterable[_Candidate], taken_back: TakenBack
+) -> Iterator[_Candidate]:
+    """Yield what may stand in an extract after all that the user took back."""
+    newer = {(old.seq, old.text): (new, old) for old, new in taken_back.newer.items()}
+    kept = [
+        each
+        for each in candidates
+        if not taken_back.removal.says_forgotten(each.text, seq=each.seq, role=each.role)
+    ]
+    old_values = {value for old in taken_back.newer for value in list_values(old.text)}
+    old_values -= {value for new in taken_back.newer.values() for value in list_values(new.text)}
+    for candidate in kept:
+        if candidate.role == "user" and (candidate.seq, candidate.text) in newer:
+            new, old = newer[candidate.seq, candidate.text]
+            text = describe_correction(new, old)
+            rank = candidate.rank + _KIND_RANKS["decision"]
+            yield replace(candidate, text=text, seq=new.seq, day=None, rank=rank)
+        elif candidate.role == "user" or old_values.isdisjoint(list_values(candidate.text)):
+            yield candidate
 
 
 def _shorten_previous(text: str, space: int) -> str:
