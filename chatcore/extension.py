@@ -136,6 +136,9 @@ class Extension:
     # A condition of SQL that is true where it may limit anybody's tools: each request and each
     # measurement of a context asks it (chatcore/models/statements.py).
     tool_limits_sql: str = ""
+    # A condition of SQL on the row `session` that is true where `pre_request` may have something to
+    # do; without one, no request sends the signal (chatcore/models/statements.py).
+    pre_request_sql: str = ""
     # A model whose rows say when their `session` came here, which retention takes for a use.
     arrivals: str = ""
     # Dotted paths of modules with `has_due_jobs()` and `run_due_jobs()`: the worker asks them.

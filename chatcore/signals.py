@@ -37,7 +37,7 @@ context_rewound = Signal()
 session_forked = Signal()
 
 # Sent outside any transaction before a request of a session is built, to bring up to date what is
-# sent beside its summary. Every request waits for the receivers.
+# sent beside its summary, if an app's `pre_request_sql` holds. The request waits for the receivers.
 # Arguments: session (Session).
 pre_request = Signal()
 

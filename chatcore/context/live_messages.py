@@ -87,6 +87,7 @@ class ActiveRevision:
     has_edits: bool = False
     has_outputs: bool = False
     has_tool_limits: bool = False
+    needs_pre_request: bool = False
     recalled: Mapping[str, object] | None = None
     past_files: PastFiles = NO_FILES
 
@@ -169,6 +170,7 @@ def load_active_revision(session: Session) -> ActiveRevision:
         has_edits=row["has_edits"],
         has_outputs=row["has_outputs"],
         has_tool_limits=row["has_tool_limits"],
+        needs_pre_request=row["needs_pre_request"],
         recalled=row["recalled"],
         past_files=past_files,
     )

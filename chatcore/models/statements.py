@@ -41,6 +41,7 @@ def to_time(value: datetime | str) -> datetime:
 # `has_edits`: ContextEdit.objects.filter(session=session_id, until_version=None).
 # `has_outputs`: Attachment.objects.filter(session=session_id, kind="output").
 # `has_tool_limits`: whether an app may limit anybody's tools (Extension.tool_limits_sql).
+# `needs_pre_request`: whether an app has something to do before a request (pre_request_sql).
 # `recalled`: Turn.objects.filter(session=session_id, status__in=Turn.OPEN_STATUSES).
 _CONTEXT_SQL = """
     SELECT
@@ -64,6 +65,7 @@ _CONTEXT_SQL = """
             WHERE file.session_id = session.id AND file.kind = 'output'
         ) AS has_outputs,
         {tool_limits} AS has_tool_limits,
+        {pre_request} AS needs_pre_request,
         (
             SELECT turn.recalled FROM chatcore_turn turn
             WHERE turn.session_id = session.id AND turn.status IN ('running', 'waiting')
@@ -81,6 +83,7 @@ _CONTEXT_CONVERTERS: dict[str, Callable[[Any], object]] = {
     "has_edits": bool,
     "has_outputs": bool,
     "has_tool_limits": bool,
+    "needs_pre_request": bool,
     "recalled": json.loads,
 }
 
@@ -262,7 +265,7 @@ def reserve_numbers(
 
 def load_context_row(session_id: UUID) -> dict[str, Any] | None:
     """Return what decides about the next request of a session; None if the session is deleted."""
-    statement = _add_tool_limits(_CONTEXT_SQL)
+    statement = _add_conditions(_CONTEXT_SQL)
     return _fetch_row(statement, [adapt_uuid(session_id)], _CONTEXT_CONVERTERS)
 
 
@@ -288,14 +291,19 @@ def load_measured_row(session_id: UUID) -> dict[str, Any] | None:
 
     None if the session is deleted.
     """
-    statement = _add_tool_limits(_SESSION_SQL)
+    statement = _add_conditions(_SESSION_SQL)
     return _fetch_row(statement, [adapt_uuid(session_id)], _SESSION_CONVERTERS)
 
 
 @cache
-def _add_tool_limits(statement: str) -> str:
-    conditions = [each.tool_limits_sql for each in get_extensions() if each.tool_limits_sql]
-    return statement.format(tool_limits=" OR ".join(conditions) or "FALSE")
+def _add_conditions(statement: str) -> str:
+    extensions = get_extensions()
+    tool_limits = [each.tool_limits_sql for each in extensions if each.tool_limits_sql]
+    pre_request = [each.pre_request_sql for each in extensions if each.pre_request_sql]
+    return statement.format(
+        tool_limits=" OR ".join(tool_limits) or "FALSE",
+        pre_request=" OR ".join(pre_request) or "FALSE",
+    )
 
 
 def fetch_rows(statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:

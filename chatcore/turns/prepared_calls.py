@@ -45,8 +45,10 @@ def prepare_call(turn: Turn) -> PreparedCall:
     session = turn.session
     assert session.model is not None
     connection = build_connection(session.model.provider)
-    pre_request.send(None, session=session)
     revision = load_active_revision(session)
+    if revision.needs_pre_request:
+        pre_request.send(None, session=session)
+        revision = load_active_revision(session)
     tools: Sequence[Tool] = []
     if session.model.may_call_tools:
         tools = client_tools.list_offered_tools(session, turn, revision)

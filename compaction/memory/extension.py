@@ -12,6 +12,13 @@ class Memory(Extension):
         "compaction.memory.segments.transfer.SegmentSection",
     )
 
+    pre_request_sql = (
+        "EXISTS (SELECT 1 FROM compaction_standingrule rule"
+        " WHERE rule.owner_id = session.owner_id)"
+        " OR EXISTS (SELECT 1 FROM compaction_sentrules sent"
+        " WHERE sent.session_id = session.id AND sent.fingerprint <> '')"
+    )
+
     def build_page_parts(
         self, place: Place, request: HttpRequest, subject: object
     ) -> list[SafeString]:

@@ -22,6 +22,7 @@ from chatcore.models import (
     Turn,
     statements,
 )
+from compaction.memory.models import StandingRule
 
 pytestmark = pytest.mark.django_db
 
@@ -79,6 +80,7 @@ def load_context_row_by_orm(session: Session) -> dict[str, Any]:
         "has_edits": session.context_edits.filter(until_version=None).exists(),
         "has_outputs": session.attachments.filter(kind="output").exists(),
         "has_tool_limits": GroupRights.objects.filter(limits_tools=True).exists(),
+        "needs_pre_request": StandingRule.objects.filter(owner=session.owner).exists(),
         "recalled": open_turn.recalled if open_turn else None,
     }
 
@@ -121,8 +123,17 @@ def test_a_session_with_a_revision_has_the_row_that_the_orm_gives(session: Sessi
         "has_edits": False,
         "has_outputs": False,
         "has_tool_limits": False,
+        "needs_pre_request": False,
         "recalled": None,
     }
+
+
+def test_a_rule_of_the_owner_is_brought_up_to_date(session: Session) -> None:
+    StandingRule.objects.create(owner=session.owner, kind="rule", text="Be brief.")
+    row = statements.load_context_row(session.pk)
+    assert row == load_context_row_by_orm(session)
+    assert row is not None
+    assert row["needs_pre_request"] is True
 
 
 def test_only_an_open_turn_brings_something_back(session: Session) -> None:

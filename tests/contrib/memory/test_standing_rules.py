@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from chatcore.models import ContextRevision, Session
@@ -290,3 +292,14 @@ def test_the_choice_of_a_chat_is_its_owners(
     refusal = api.patch(address, {"left_out": "perhaps"})
     assert [error["field"] for error in refusal.json()["errors"]] == ["left_out"]
     assert api.get(address).json() == {"left_out": False}
+
+
+def test_without_a_rule_a_turn_asks_for_none(
+    session: Session,  # noqa: F811
+) -> None:
+    fill_session(session)
+    compact(session)
+    with CaptureQueriesContext(connection) as queries:
+        say(session)
+    tables = ('FROM "compaction_standingrule"', '"compaction_sentrules"')
+    assert not [query for query in queries if any(name in query["sql"] for name in tables)]
