@@ -254,11 +254,11 @@ class Connection:
     max_retries: int = 2
     """The SDK's retries before the first byte; 0 if the caller counts calls itself."""
     learned: Mapping[str, Mapping[str, object]] = field(default_factory=dict, repr=False)
-    """What refusals have told of the server, by model (`dialects.py`)."""
+    """Limits and fields that refusals of this server have named, by model (`dialects.py`)."""
     keep_facts: Callable[[str, dict[str, object]], Awaitable[None]] | None = field(
         default=None, compare=False, repr=False
     )
-    """Stores what a refusal has told of a model."""
+    """Stores the limits and fields that a refusal has named for a model."""
     keep_request: Callable[[bytes], None] | None = field(default=None, compare=False, repr=False)
     """Called with the body of each request as it is sent."""
     tell_reading: Callable[[int, int], None] | None = field(default=None, compare=False, repr=False)

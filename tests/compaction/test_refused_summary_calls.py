@@ -43,7 +43,7 @@ def told(request: pytest.FixtureRequest, session: Session, scripted: ScriptedMod
 
 
 def summarize(body: Body) -> Reply:
-    """Answer as a model does that tells the fact if it has read it."""
+    """Return a summary that contains the fact if the request contains it."""
     text = str(body["messages"][-1]["content"])
     return Reply(text=f"{SUMMARY}\n{FACT}" if FACT in text else SUMMARY)
 

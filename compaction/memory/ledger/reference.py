@@ -2,20 +2,23 @@
 
 from collections.abc import Collection
 from dataclasses import replace
+from uuid import UUID
 
 from django.db.models import Q
 
 from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
+from chatcore.models import ContextRevision
 from compaction.core.budget import Budget, take_share
 from compaction.core.credentials import has_credentials
 from compaction.core.policy import Policy
 from compaction.memory.core.ledger.corrections import add_changes
 from compaction.memory.core.ledger.lines import LedgerLine as CoreLine
 from compaction.memory.core.ledger.lines import normalize_text
-from compaction.memory.core.ledger.rendering import render_ledger
+from compaction.memory.core.ledger.rendering import HEADING, render_ledger
 from compaction.memory.ledger import store
 from compaction.memory.ledger.rules import load_rules, to_core_lines
 from compaction.memory.models import LedgerLine
+from compaction.models import WorkingState
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.source_messages import list_shortened_seqs, load_days
 
@@ -31,7 +34,23 @@ def render_stored_lines(context: SessionContext) -> str:
     shortened_seqs: Collection[int] = ()
     if context.policy.ledger.ratio:
         shortened_seqs = list_shortened_seqs(context.facts.session_id, first_seq=first_live_seq)
-    return render_lines(context, boundary_seq=first_live_seq, shortened_seqs=shortened_seqs)
+    text = render_lines(context, boundary_seq=first_live_seq, shortened_seqs=shortened_seqs)
+    imported_text = _load_imported_text(context.facts.session_id)
+    return "\n\n".join(part for part in (text, imported_text) if part)
+
+
+def _load_imported_text(session_id: UUID) -> str:
+    """Return the reference text that came with an import, until a compaction writes another.
+
+    That of an export of ours is rendered again from what was imported beside it.
+    """
+    revisions = ContextRevision.objects.filter(session=session_id).order_by("version")
+    rows = list(revisions.values_list("source", "background"))
+    texts = [text for source, text in rows if source == ContextRevision.Source.EDIT and text]
+    is_compacted = any(source == ContextRevision.Source.COMPACTION for source, _ in rows)
+    if is_compacted or not texts or texts[0].startswith(HEADING):
+        return ""
+    return "" if WorkingState.objects.filter(pk=session_id).exists() else texts[0]
 
 
 def render_lines(

@@ -303,3 +303,20 @@ def test_without_a_rule_a_turn_asks_for_none(
         say(session)
     tables = ('FROM "compaction_standingrule"', '"compaction_sentrules"')
     assert not [query for query in queries if any(name in query["sql"] for name in tables)]
+
+
+def test_a_rule_stands_beside_the_reference_text_of_an_import(
+    session: Session,  # noqa: F811
+    api: APIClient,
+) -> None:
+    document = api.get(f"/api/v1/sessions/{session.pk}/export").json()
+    document["messages"] = [{"role": "user", "content": "Good morning."}]
+    document["context"] = {"background": "PLAN: paint the boat."}
+    imported = api.post("/api/v1/sessions/import", document)
+    assert imported.status_code == 201, imported.json()
+    moved = Session.objects.get(pk=imported.json()["id"])
+    for text in ("Answer in feet.", "Be brief."):
+        api.post("/api/v1/rules", {"kind": "rule", "text": text})
+        shown = preview(api, moved)
+        assert text in shown
+        assert shown.count("PLAN: paint the boat.") == 1
