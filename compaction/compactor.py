@@ -24,6 +24,7 @@ from compaction import policies
 from compaction.core import tool_output
 from compaction.core.knobs import PolicyError
 from compaction.core.policy import Policy
+from compaction.core.stages.excerpt import FENCE, FENCE_END
 from compaction.models import CompactionRun
 from compaction.requests import guard, stateless
 from compaction.runs import engine, workload
@@ -71,8 +72,8 @@ class AskedPolicy(context_compactor.Policy):
         That is one of its texts between the beginning and the end of the original.
         """
         return any(
-            original.startswith(text[: match.start()].rstrip())
-            and original.endswith(text[match.end() :].lstrip())
+            original.startswith(text[: match.start()].rstrip().removesuffix(FENCE_END).rstrip())
+            and original.endswith(_skip_fence(text[match.end() :].lstrip()))
             for pattern in _list_patterns(self.policy)
             for match in re.finditer(pattern, text)
         )
@@ -91,6 +92,12 @@ class AskedPolicy(context_compactor.Policy):
     ) -> Sequence[str]:
         """Return these texts without what the user wants forgotten, under every policy."""
         return get_memory().leave_out_forgotten(session_id, texts)
+
+
+def _skip_fence(text: str) -> str:
+    """Return a text without a fence of a file at its beginning."""
+    fence = FENCE.match(text)
+    return text[fence.end() :].lstrip() if fence else text
 
 
 class Compactor(context_compactor.Compactor):

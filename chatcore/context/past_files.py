@@ -8,13 +8,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 
 from chatcore.files.rendering import NAME_ESCAPES
-from chatcore.models import Attachment, ContextEdit, Message
+from chatcore.models import Attachment, ContextEdit, Message, Session
 
 HEADING = "Files that were attached to earlier messages, the newest first. Their text is not here:"
 REST = "- and {count:,} older ones"
+LARGE_SHARE = 0.25  # of the window; files that take less beside each other are not cut
 MAX_NAMED = 20
 MAX_CHARS = 2_000  # of all lines together
 MAX_NAME_CHARS = 120
@@ -50,6 +51,16 @@ def load_past_files(
         lines.append(REST.format(count=files.count() - len(lines)))
         has_texts = has_texts or files.exclude(media_type__startswith="image/").exists()
     return PastFiles(text="\n".join((HEADING, *lines)), has_texts=has_texts)
+
+
+def has_large_files(session: Session) -> bool:
+    """Return True if the texts of all files may find no room beside each other, and be cut."""
+    window = session.model.request_limit if session.model else None
+    if window is None:
+        return False
+    texts = query_files(session.pk).exclude(media_type__startswith="image/")
+    tokens = texts.aggregate(tokens=Sum("token_estimate"))["tokens"] or 0
+    return bool(tokens > window * LARGE_SHARE)
 
 
 def query_files(session_id: UUID) -> QuerySet[Attachment]:

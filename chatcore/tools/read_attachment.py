@@ -1,4 +1,4 @@
-"""The tool `read_attachment`: read a file of an earlier message that is no longer sent."""
+"""The tool `read_attachment`: read a file of a message that is not sent, or only in part."""
 
 from collections.abc import Callable
 from functools import partial
@@ -87,8 +87,8 @@ def _list_names(session_id: UUID) -> str:
 TOOL = BuiltInTool(
     name="read_attachment",
     description=(
-        "Reads a file that was attached to an earlier message and is no longer shown, as the text"
-        " that was shown then. The summary names these files. With `search` it returns only the"
+        "Reads a file that was attached to a message and is no longer shown, or not all of it, as"
+        " text. The summary names files that are no longer shown. With `search` it returns only the"
         " passages with a text; without a name, the names of all files."
     ),
     parameters={
@@ -96,7 +96,7 @@ TOOL = BuiltInTool(
         "properties": {
             "name": {
                 "type": "string",
-                "description": "The name of the file, as the summary has it.",
+                "description": "The name of the file, as the summary or its message has it.",
                 "maxLength": 255,
             },
             "message": {

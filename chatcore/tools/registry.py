@@ -14,6 +14,7 @@ from chatcore.accounts.rights import (
 )
 from chatcore.base.tracing import get_traces
 from chatcore.context.live_messages import ActiveRevision
+from chatcore.context.past_files import has_large_files
 from chatcore.models import Session, Turn
 from chatcore.projects.system_text import has_left_out
 from chatcore.providers.base import Tool, ToolCall
@@ -66,8 +67,8 @@ def build_definitions(
     tool that reads stored outputs is always included, because notes at the end of shortened outputs
     refer to it; with `has_hidden_files`, the one that reads files of the project, because the
     system text names files that are not shown; with `has_past_files`, the one that reads files of
-    messages, because the text beside the summary names some. With `session_id` the names may be
-    those of MCP servers' tools that the session's owner may use.
+    messages, because the text beside the summary names some, or one that is shown may be cut. With
+    `session_id` the names may be those of MCP servers' tools that the session's owner may use.
     """
     tools = [
         tool
@@ -102,7 +103,8 @@ def list_session_tools(session: Session, revision: ActiveRevision) -> list[Tool]
         allowed_names=list_allowed_tools(session.owner_id, has_limits=revision.has_tool_limits),
         has_outputs=revision.has_outputs,
         has_hidden_files=has_left_out(session),
-        has_past_files=revision.past_files.has_texts,
+        has_past_files=revision.past_files.has_texts
+        or (revision.has_files and has_large_files(session)),
         session_id=session.pk,
     )
 

@@ -131,6 +131,18 @@ def test_every_policy_names_them_and_counts_their_names(
     assert load_usage(talking.pk)["breakdown"]["summary"] > 0
 
 
+def test_a_file_that_is_shown_in_part_can_be_read_on(
+    talking: Session, scripted: ScriptedModel, api: APIClient
+) -> None:
+    text = "\n".join(f"Clause {number} of the long contract." for number in range(2_000))
+    send_file(api, talking, text, "long.txt")
+    call = list_chat_calls(scripted)[-1].json
+    assert "characters of this file are left out" in json_text(call)
+    assert "read_attachment" in [tool["function"]["name"] for tool in call["tools"]]
+    assert "Clause 1999 of" not in json_text(call)
+    assert "Clause 1999 of" in read(talking, name="long.txt", offset=len(text) - 200)
+
+
 def test_before_a_compaction_nothing_is_named_and_no_tool_is_there(
     talking: Session, api: APIClient
 ) -> None:

@@ -1,5 +1,6 @@
 """The stage excerpt: how many messages it cuts, and in which order."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -175,3 +176,21 @@ def test_nothing_newer_than_asked_is_cut(up_to: int) -> None:
         up_to_seq=up_to,
     )
     assert seqs(outcome) == list(range(1, up_to + 1))
+
+
+@pytest.mark.parametrize("ratios", [(0.15, 0.08), (0.05, 0.004), (0.01, 0.34), (0.34, 0.005)])
+def test_each_file_that_a_cut_text_shows_has_its_fences(ratios: tuple[float, float]) -> None:
+    files = [
+        f'<attached_file name="{name}.txt">\n{"word " * 300}\n</attached_file>' for name in "abc"
+    ]
+    text = "\n\n".join(["What of these?", *files])
+    knobs = replace(KNOBS, head_ratio=ratios[0], tail_ratio=ratios[1])
+    short = cut_middle(text, knobs)
+    assert len(short) < len(text)
+    is_open = False
+    for part in re.split(r'(<attached_file name="[a-c]\.txt">|</attached_file>)', short):
+        assert "attached_file" not in part or part.startswith(("<a", "</a"))
+        if "attached_file" in part:
+            assert is_open == part.startswith("</")
+            is_open = not is_open
+    assert not is_open

@@ -4,6 +4,7 @@ For example, under `wolffish` a tool result of 100,000 characters keeps the firs
 be 15,000, but the cap is 6,000) and the last 3,000, with a marker between them.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
@@ -12,6 +13,9 @@ from compaction.core.knobs import ExcerptKnobs
 from compaction.core.stages.base import ContextDraft, PassContext, apply_edits
 from compaction.core.stages.strip_images import add_placeholder
 from compaction.core.transcript import TranscriptEntry
+
+FENCE_END = "</attached_file>"
+FENCE = re.compile(rf'<attached_file name="[^"\n]*">|{FENCE_END}')
 
 
 def excerpt(draft: ContextDraft, pass_context: PassContext) -> ContextDraft:
@@ -34,9 +38,13 @@ def cut_middle(text: str, knobs: ExcerptKnobs) -> str:
 
     Returns the text itself if that is not longer. Sizes are in code points.
     """
-    head, tail = _compute_sizes(text, knobs)
+    head, tail = _keep_fences(text, *_compute_sizes(text, knobs))
     omitted_chars = len(text) - head - tail
     marker = knobs.marker.format(total=len(text), omitted=omitted_chars, head=head, tail=tail)
+    opened = _find_open_fence(text, head)
+    reopened = _find_open_fence(text, len(text) - tail)
+    if opened != reopened:  # what is left out begins or ends within another file
+        marker = "\n".join(part for part in (opened and FENCE_END, marker, reopened) if part)
     parts = (text[:head], marker, text[len(text) - tail :])
     excerpt_text = "\n\n".join(part for part in parts if part)
     return excerpt_text if len(excerpt_text) < len(text) else text
@@ -46,6 +54,23 @@ def _compute_sizes(text: str, knobs: ExcerptKnobs) -> tuple[int, int]:
     head = min(take_share(knobs.head_ratio, len(text)), knobs.head_cap)
     tail = min(take_share(knobs.tail_ratio, len(text)), knobs.tail_cap, len(text) - head)
     return head, tail
+
+
+def _keep_fences(text: str, head: int, tail: int) -> tuple[int, int]:
+    """Return the sizes with which no fence of a file is cut through."""
+    start = len(text) - tail
+    for fence in FENCE.finditer(text):
+        if fence.start() < head < fence.end():
+            head = fence.start()
+        if fence.start() < start < fence.end():
+            start = fence.end()
+    return head, len(text) - start
+
+
+def _find_open_fence(text: str, position: int) -> str:
+    """Return the fence of the file that a place of a text is in; empty if it is in none."""
+    fences = [fence[0] for fence in FENCE.finditer(text, 0, position)]
+    return fences[-1] if fences and fences[-1] != FENCE_END else ""
 
 
 def _iterate_excerpts(

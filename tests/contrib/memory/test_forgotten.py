@@ -207,3 +207,13 @@ def test_without_anything_taken_back_the_prompt_is_as_it_was(
     scripted.default = summarize_or_chat(summary=Reply(text=COPY))
     assert compact(session, "oneclaw").summary_after == COPY
     assert "took the following back" not in read_prompt(scripted)
+
+
+def test_an_extract_has_no_half_of_a_fence(session: Session, scripted: ScriptedModel) -> None:
+    clauses = "\n".join(f"Clause {number} costs {number * 13} euros." for number in range(40))
+    fenced = f'<attached_file name="c.txt">\n{clauses}\n</attached_file>'
+    fill(session, [("user", f"Always answer briefly.\n\n{fenced}"), ("assistant", "I will.")])
+    scripted.default = summarize_or_chat(summary=DOWN)
+    summary = compact(session, "chatcore").summary_after or ""
+    assert "Clause 39 costs" in summary or "Clause 1 costs" in summary
+    assert "attached_file" not in summary

@@ -1,5 +1,6 @@
 """Write a text of the messages' own sentences, for when no model writes a summary."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,8 @@ EXTRACT_HEADING = "Extract of the earlier messages, word for word:"
 SENTENCE_CHARS = 400  # longer ones are cut
 CODE_CHARS = 2_000  # longer blocks of code are left out
 PREVIOUS_SHARE = 2  # an earlier summary may take half of the room
+# The text of a file counts as its message's: half of a fence would make the rest part of the file.
+_FENCE = re.compile(r"^</?attached_file\b[^\n>]*>\n?", re.MULTILINE)
 _KIND_RANKS = {"rule": 6.0, "decision": 5.0, "preference": 5.0, "commitment": 4.0, "value": 4.0}
 _FIRST_RANKS: dict[Role, float] = {"user": 3.0, "assistant": 1.0, "tool": 0.0, "summary": 2.0}
 _TITLES: dict[Role, str] = {
@@ -134,7 +137,7 @@ def _list_candidates(sources: Sequence[Source]) -> Iterator[_Candidate]:
             line.text: _KIND_RANKS[line.kind]
             for line in recognize_lines(source.text, role=role, seq=source.seq)
         }
-        for number, sentence in enumerate(split_sentences(source.text)):
+        for number, sentence in enumerate(split_sentences(_FENCE.sub("", source.text))):
             text = sentence.text
             if not sentence.is_code:
                 text = " ".join(text.split())[:SENTENCE_CHARS]
