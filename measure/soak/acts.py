@@ -256,11 +256,11 @@ def compactions_after_answers(client: Client) -> Rounds:
 
 @kind(rows={"chatcore_sessionevent": 1.0}, is_short=True, free_mb=150)
 def uploads(client: Client) -> Rounds:
-    """Upload files, small ones and one of 5 MB, and delete them."""
+    """Upload files, every third of 5 MB, and delete them."""
     session = open_session(client)
     count = 0
     while True:
-        data = BIG_FILE if count % 10 == 0 else b"A short file.\n" * 100
+        data = BIG_FILE if count % 3 == 0 else b"A short file.\n" * 100
         count += 1
         client.upload(f"{API}/attachments/inspect", data[:100_000])
         file = client.upload(f"{session}/attachments", data)["id"]

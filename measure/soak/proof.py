@@ -54,9 +54,10 @@ FAULTS = {
         ),
         soak=("--short", "--passes", "pool", "--only", "left_early"),
     ),
-    # Each attempt writes all deliveries of its address.
+    # Each attempt writes all deliveries of its address, in a transaction that has its own already.
     "S3": Fault(
         changes=(
+            (DELIVERIES, "def _record_attempt(", "@transaction.atomic\ndef _record_attempt("),
             (
                 DELIVERIES,
                 "    _note_address(delivery.webhook, status, is_",
@@ -70,9 +71,10 @@ FAULTS = {
     "S4": Fault(
         changes=(
             (THREADS, "        release_request(response)\n", ""),
+            (THREADS, "        trim_heap_soon()\n", "        pass\n"),
             ("chatcore/serving/web_server.py", "    limit_heap()\n", ""),
         ),
-        soak=("--requests", "1000", "--passes", "pool", "--only", "uploads"),
+        soak=("--requests", "2000", "--clients", "40", "--passes", "pool", "--only", "uploads"),
     ),
     # A token's check reads all tokens of its user, who may have any number.
     "E4": Fault(
