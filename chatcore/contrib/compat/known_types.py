@@ -18,6 +18,7 @@ class Handling(StrEnum):
     CARRIED = "carried"
     # As a function, since no provider here has such a type; its calls have the client's own form.
     AS_FUNCTION = "carried as a function"
+    AS_TEXT = "a text that names it"
     FLATTENED = "its tools are offered under `NAMESPACE__NAME`"
     LIFTED = "its tools are offered, as if they stood in the request"
     # Only a provider's own servers run it, or it has no meaning for another model.
@@ -85,10 +86,37 @@ COMPLETIONS_TOOLS: Mapping[str, Handling] = {
     "function": Handling.CARRIED,
     "custom": Handling.AS_FUNCTION,
 }
+# Others of Anthropic's are run by its servers, or have a schema that only its models know.
+MESSAGES_TOOLS: Mapping[str, Handling] = {"custom": Handling.CARRIED}
+MESSAGES_BLOCKS: Mapping[str, Handling] = {
+    "text": Handling.CARRIED,
+    "image": Handling.CARRIED,
+    "document": Handling.CARRIED,
+    "search_result": Handling.CARRIED,
+    "tool_use": Handling.CARRIED,
+    "tool_result": Handling.CARRIED,
+    "thinking": Handling.CARRIED,
+    "redacted_thinking": Handling.CARRIED,
+    "compaction": Handling.CARRIED,
+    "tool_reference": Handling.AS_TEXT,
+    # What a provider's servers ran; the answer that follows says what came of it.
+    "server_tool_use": Handling.LEFT_OUT,
+    "web_search_tool_result": Handling.LEFT_OUT,
+    "web_fetch_tool_result": Handling.LEFT_OUT,
+    "code_execution_tool_result": Handling.LEFT_OUT,
+    "bash_code_execution_tool_result": Handling.LEFT_OUT,
+    "text_editor_code_execution_tool_result": Handling.LEFT_OUT,
+    "tool_search_tool_result": Handling.LEFT_OUT,
+    "mcp_tool_use": Handling.LEFT_OUT,
+    "mcp_tool_result": Handling.LEFT_OUT,
+    "container_upload": Handling.LEFT_OUT,
+}
 TABLES: Mapping[str, Mapping[str, Handling]] = {
     "responses.tools": RESPONSES_TOOLS,
     "responses.input": RESPONSES_ITEMS,
     "chat_completions.tools": COMPLETIONS_TOOLS,
+    "messages.tools": MESSAGES_TOOLS,
+    "messages.content": MESSAGES_BLOCKS,
 }
 
 

@@ -4,6 +4,7 @@ Nothing is dropped in silence: a field is carried, or refused by its name, or, w
 no other without it, named in the header X-Ignored-Fields.
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -203,6 +204,8 @@ def refuse_unknown_fields(
 
 def build_ignored_header(names: Collection[str]) -> dict[str, str]:
     """Return the header that names what was left out of a request; empty if nothing was."""
+    # Names come from clients, and a header is one line.
+    names = [re.sub(r"[^\x21-\x7e]", "_", name) for name in names]
     return {"X-Ignored-Fields": ", ".join(dict.fromkeys(names))} if names else {}
 
 

@@ -16,6 +16,7 @@ from chatcore.contrib.compat.content_parts import (
     parse_text,
     require_object,
 )
+from chatcore.contrib.compat.known_types import Handling, find_handling
 from chatcore.contrib.compat.messages.request_tools import CacheControl
 from chatcore.models import Attachment
 from chatcore.providers.base import ToolCall
@@ -32,7 +33,8 @@ class Blocks:
     """What the blocks of one message hold, by kind; files are not stored yet.
 
     `results` are the blocks of the results of tools, and `cache_control` the last mark of a block
-    that is none of those. `order` is that of an answer's blocks, as it is stored.
+    that is none of those. `order` is that of an answer's blocks, as it is stored, and `left_out`
+    names the types that were left out.
     """
 
     texts: list[str] = field(default_factory=list)
@@ -43,6 +45,7 @@ class Blocks:
     compactions: list[tuple[str, Mapping[str, object]]] = field(default_factory=list)
     cache_control: dict[str, object] | None = None
     order: list[str | int] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -68,10 +71,19 @@ def parse_blocks(content: object, path: str, accepted_types: Sequence[str]) -> B
         raise InvalidFieldError(path, "A text, or a list of content blocks.")
     for block_path, block in iterate_objects(content, path):
         type = block.get("type")
-        if type not in accepted_types:
+        if type in accepted_types:
+            _add_block(blocks, str(type), block, block_path)
+            continue
+        handling = find_handling("messages.content", type) if isinstance(type, str) else None
+        if handling is Handling.AS_TEXT:
+            text = parse_required_text(block.get("tool_name"), f"{block_path}.tool_name")
+            blocks.texts.append(f"[Tool found: {text}]")
+            blocks.order.append(len(blocks.texts[-1]))
+        elif handling is Handling.LEFT_OUT:
+            blocks.left_out.append(f"messages.content.{str(type)[:64]}")
+        else:
             detail = f"Blocks of the type {type!r} are not supported here."
             raise InvalidFieldError(f"{block_path}.type", detail)
-        _add_block(blocks, str(type), block, block_path)
     limit_files(blocks.files)
     return blocks
 
@@ -101,7 +113,7 @@ def _add_block(blocks: Blocks, type: str, block: Mapping[str, object], path: str
     elif type == "document":
         _add_document(blocks, block, path)
     elif type == "search_result":
-        blocks.texts.append(_parse_search_result(block, path))
+        _add_search_result(blocks, block, path)
     elif type == "tool_use":
         blocks.calls.append(_parse_call(block, path))
         blocks.order.append(CALL)
@@ -138,6 +150,7 @@ def _add_document(blocks: Blocks, block: Mapping[str, object], path: str) -> Non
         content_path = f"{source_path}.content"
         parts = parse_blocks(source.get("content"), content_path, ("text", "image"))
         blocks.files += parts.files
+        blocks.left_out += parts.left_out
         if parts.text:
             blocks.files.append(inspect_data(parts.text.encode(), name, content_path))
     else:
@@ -153,11 +166,12 @@ def _refuse_source(source: Mapping[str, object]) -> str:
     return NOT_STORED if source.get("type") == "file" else NOT_FETCHED
 
 
-def _parse_search_result(block: Mapping[str, object], path: str) -> str:
+def _add_search_result(blocks: Blocks, block: Mapping[str, object], path: str) -> None:
     title = parse_text(block.get("title"), f"{path}.title")
     source = parse_text(block.get("source"), f"{path}.source")
     content = parse_blocks(block.get("content"), f"{path}.content", ("text",))
-    return f"{title} ({source})\n{content.text}"
+    blocks.texts.append(f"{title} ({source})\n{content.text}")
+    blocks.left_out += content.left_out
 
 
 def _parse_call(block: Mapping[str, object], path: str) -> ToolCall:

@@ -37,6 +37,7 @@ class Input:
     system_texts: list[str] = field(default_factory=list)
     system_cache_control: dict[str, object] | None = None
     compaction: tuple[str, Mapping[str, object]] | None = None
+    left_out: list[str] = field(default_factory=list)
 
 
 def parse_input(body: Mapping[str, object], model: AiModel) -> Input:
@@ -63,6 +64,7 @@ def _add_system(parsed_input: Input, value: object, path: str) -> None:
     if value is None:
         return
     blocks = parse_blocks(value, path, ("text",))
+    parsed_input.left_out += blocks.left_out
     text = limit_text(blocks.text, path)
     if text and parsed_input.messages:
         add_system_text(parsed_input.messages, text)
@@ -81,9 +83,10 @@ def _parse_message(
     content_path = f"{path}.content"
     if role == "user":
         blocks = parse_blocks(message.get("content"), content_path, USER_TYPES)
+        parsed_input.left_out += blocks.left_out
         _take_compaction(parsed_input, blocks)
         for result_path, result in blocks.results:
-            yield _parse_result(result, result_path)
+            yield _parse_result(result, result_path, parsed_input)
         yield ClientMessage(
             role="user",
             content=limit_text(blocks.text, content_path),
@@ -92,6 +95,7 @@ def _parse_message(
         )
     elif role == "assistant":
         blocks = parse_blocks(message.get("content"), content_path, ASSISTANT_TYPES)
+        parsed_input.left_out += blocks.left_out
         _take_compaction(parsed_input, blocks)
         yield ClientMessage(
             role="assistant",
@@ -112,10 +116,11 @@ def _take_compaction(parsed_input: Input, blocks: Blocks) -> None:
         parsed_input.messages.clear()
 
 
-def _parse_result(block: Mapping[str, object], path: str) -> ClientMessage:
+def _parse_result(block: Mapping[str, object], path: str, parsed_input: Input) -> ClientMessage:
     """Return the result of a tool; one of any length is accepted, and cut when it is stored."""
     content = block.get("content")
     blocks = parse_blocks("" if content is None else content, f"{path}.content", RESULT_TYPES)
+    parsed_input.left_out += blocks.left_out
     is_error = block.get("is_error") or False
     if not isinstance(is_error, bool):
         raise InvalidFieldError(f"{path}.is_error", "Either true or false.")

@@ -30,7 +30,11 @@ from chatcore.contrib.compat.messages.context_edits import (
     sort_edits,
 )
 from chatcore.contrib.compat.messages.input_messages import Input, parse_input
-from chatcore.contrib.compat.messages.request_tools import MessageTool, ToolChoice
+from chatcore.contrib.compat.messages.request_tools import (
+    NamedChoice,
+    ToolChoice,
+    parse_tools,
+)
 from chatcore.contrib.compat.messages.threads import ContinuedThread, NewThread, find_thread
 from chatcore.providers.anthropic import PARAM_NAMES
 from chatcore.providers.params import list_extra_names
@@ -167,7 +171,7 @@ class MessageBody(Body):
 
     model: str = ""
     stream: bool = False
-    tools: list[MessageTool] = []
+    tools: list[dict[str, object]] = []
     tool_choice: ToolChoice | None = None
     output_config: OutputConfig | None = None
     context_management: ContextManagement | None = None
@@ -213,13 +217,17 @@ def parse_message_request(user: User, values: Any, headers: Mapping[str, str]) -
     edits = sort_edits(body.context_management, body.compaction)
     if not (parsed_input.messages or parsed_input.compaction or edits.summarize):
         raise InvalidFieldError("messages", "None of the messages has any content.")
-    tools = build_tools([tool.build_definition() for tool in body.tools], model)
+    definitions, left_out, left_out_names = parse_tools(body.tools)
+    tools = build_tools(definitions, model)
     session_name = _parse_session_name(values, headers)
     if body.thread:
         thread = find_thread(body.thread, user)
         session_name = session_name or thread.session_name
         tools = tools or thread.tools
-    params = build_params(values, model, body.tool_choice if tools else None)
+    choice = body.tool_choice if tools else None
+    if isinstance(choice, NamedChoice) and choice.name in left_out_names:
+        choice = None
+    params = build_params(values, model, choice)
     if session_name and get_capabilities(model.provider.protocol).has_cache_marks:
         _mark_cache_of_session(params, parsed_input, tools)
     return MessageRequest(
@@ -233,7 +241,11 @@ def parse_message_request(user: User, values: Any, headers: Mapping[str, str]) -
         stream=body.stream,
         session_name=session_name,
         on_divergence=parse_on_divergence(headers),
-        ignored_fields=tuple(_list_ignored_fields(values, headers, model)),
+        ignored_fields=(
+            *_list_ignored_fields(values, headers, model),
+            *left_out,
+            *parsed_input.left_out,
+        ),
         edits=edits,
         compaction=parsed_input.compaction,
     )

@@ -1,12 +1,14 @@
 """The tools of a request, and which of them the model may call."""
 
-from collections.abc import Mapping
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from chatcore.contrib.compat.bodies import Body
 from chatcore.contrib.compat.client_messages import ClientFunction
+from chatcore.contrib.compat.content_parts import iterate_objects
+from chatcore.contrib.compat.known_types import Handling, find_handling
 
 
 class CacheControl(Body):
@@ -47,3 +49,24 @@ class NoChoice(Body):
 
 
 ToolChoice = Annotated[FreeChoice | NamedChoice | NoChoice, Field(discriminator="type")]
+
+
+def parse_tools(
+    tools: Sequence[Mapping[str, object]],
+) -> tuple[list[dict[str, Any]], list[str], set[str]]:
+    """Return the definitions, what was left out, and the names of the tools that were.
+
+    Tools with `defer_loading` are offered at once: no provider's server searches for them here.
+    """
+    definitions: list[dict[str, Any]] = []
+    left_out: list[str] = []
+    names: set[str] = set()
+    for path, tool in iterate_objects(tools, "tools"):
+        type = str(tool.get("type") or "custom")
+        if find_handling("messages.tools", type) is Handling.CARRIED:
+            definitions.append(MessageTool.parse(tool, path).build_definition())
+            left_out += ["tools.defer_loading"] if tool.get("defer_loading") else []
+        else:
+            left_out.append(f"tools.{type[:64]}")
+            names.add(str(tool.get("name")))
+    return definitions, left_out, names

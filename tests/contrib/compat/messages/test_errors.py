@@ -48,9 +48,11 @@ def test_an_unknown_model_is_not_found(gpt: Anthropic) -> None:
         ({"messages": [{"role": "robot", "content": "Hi"}]}, "messages[0].role"),
         ({"messages": [{"role": "user", "content": 7}]}, "messages[0].content"),
         (
-            {"messages": [{"role": "user", "content": [{"type": "video"}]}]},
+            {"messages": [{"role": "user", "content": [{"type": "tool_use"}]}]},
             "messages[0].content[0].type",
         ),
+        # What is not known is left out, and here nothing is left.
+        ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, "messages"),
         ({"max_tokens": None}, "max_tokens"),
         ({"max_tokens": -1}, "max_tokens"),
         ({"temperature": 9}, "temperature"),

@@ -14,6 +14,7 @@ from tests.support.anthropic_client import (
     HELLO,
     WEATHER,
     ask,
+    ask_raw,
     build_body,
     claude,
     client,
@@ -161,7 +162,48 @@ def test_a_missing_result_is_named(client: Anthropic, scripted: ScriptedModel) -
     assert "`tool_result` blocks" in str(refusal.value)
 
 
-def test_tools_that_run_at_anthropic_are_refused_by_name(claude: Anthropic) -> None:
-    tool: Any = {"type": "web_search_20250305", "name": "web_search"}
-    with pytest.raises(anthropic.BadRequestError, match=r"tools\[0\].type"):
-        ask(claude, tools=[tool])
+SEARCH: Any = {"type": "web_search_20250305", "name": "web_search"}
+
+
+@pytest.mark.parametrize("protocol", ["claude", "gpt"])
+@pytest.mark.parametrize("type", ["web_search_20250305", "of_tomorrow", "of\ntomorrow"])
+def test_tools_that_others_run_are_left_out_and_named(
+    protocol: str, type: str, client: Anthropic, scripted: ScriptedModel, request: Any
+) -> None:
+    raw = ask_raw(
+        request.getfixturevalue(protocol),
+        tools=[SEARCH | {"type": type}, WEATHER | {"defer_loading": True}],
+        tool_choice={"type": "tool", "name": "web_search"},
+    )
+    names = raw.headers["x-ignored-fields"].split(", ")
+    assert names == [f"tools.{type}".replace("\n", "_"), "tools.defer_loading"]
+    sent = get_last_call(scripted)
+    assert len(sent["tools"]) == 1
+    assert "tool_choice" not in sent
+
+
+def test_blocks_that_others_made_do_not_end_a_conversation(
+    claude: Anthropic, scripted: ScriptedModel
+) -> None:
+    use = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    call = {"type": "tool_use", "id": "toolu_1", "name": "find", "input": {}}
+    reference = {"type": "tool_reference", "tool_name": "weather"}
+    said = {"role": "assistant", "content": [use, found, {"type": "text", "text": "Hm."}, call]}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [reference]}
+    asked = {"role": "user", "content": [result, {"type": "of_tomorrow"}]}
+    raw = ask_raw(claude, [*HELLO, said, asked], tools=[WEATHER])
+    assert raw.headers["x-ignored-fields"].split(", ") == [
+        "messages.content.server_tool_use",
+        "messages.content.web_search_tool_result",
+        "messages.content.of_tomorrow",
+    ]
+    sent = json.dumps(get_last_call(scripted)["messages"])
+    assert "[Tool found: weather]" in sent
+    assert "of_tomorrow" not in sent
+
+
+def test_a_known_block_in_a_wrong_place_is_refused(claude: Anthropic) -> None:
+    block: Any = {"type": "tool_use", "id": "toolu_1", "name": "find", "input": {}}
+    with pytest.raises(anthropic.BadRequestError, match=r"content\[0\].type"):
+        ask(claude, [{"role": "user", "content": [block]}])
