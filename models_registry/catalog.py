@@ -83,12 +83,21 @@ def load_catalog() -> Catalog:
 def look_up_model(name: str) -> CatalogModel | None:
     """Return the catalog's model for a name, or None.
 
-    Without a model of exactly this name, the name may be a snapshot, an alias or a route of one. If
-    several models fit, the one with the longest name is returned.
+    Without a model of exactly this name, the name may be a snapshot, an alias or a route of one, or
+    the spelling of a router: `anthropic/claude-sonnet-4.5`. If several models fit, the one with the
+    longest name is returned.
     """
     bedrock_match = _BEDROCK_NAME.fullmatch(name)
     if bedrock_match:
         name = bedrock_match["name"]
+    own_name = name.rpartition("/")[2]
+    names = (name, own_name, own_name.replace(".", "-"))
+    found = (_find_route(each) for each in names)
+    newest = (_find_newest_snapshot(each) for each in names)
+    return next(filter(None, [*found, *newest]), None)
+
+
+def _find_route(name: str) -> CatalogModel | None:
     # The longest name wins: gpt-4o-mini-2024-07-18 is a snapshot of gpt-4o-mini, not of gpt-4o.
     candidates = [
         model
@@ -96,6 +105,11 @@ def look_up_model(name: str) -> CatalogModel | None:
         if model.name == name or _is_snapshot(name, model.name)
     ]
     return max(candidates, key=lambda model: len(model.name), default=None)
+
+
+def _find_newest_snapshot(name: str) -> CatalogModel | None:
+    snapshots = [model for model in load_catalog().models if _is_snapshot(model.name, name)]
+    return max(snapshots, key=lambda model: model.name, default=None)
 
 
 def sync(apps: Apps = installed_apps, using: str = "default") -> int:
