@@ -61,6 +61,7 @@ class ProjectListView(GenericAPIView[Project]):
         return _respond(project, status=201)
 
 
+@conditions.answers_unchanged
 class ProjectDetailView(GenericAPIView[Project]):
     """One project."""
 

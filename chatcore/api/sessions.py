@@ -99,6 +99,7 @@ class SessionListView(GenericAPIView[Session]):
         return build_created_response(request, session)
 
 
+@conditions.answers_unchanged
 class SessionDetailView(GenericAPIView[Session]):
     """One session."""
 

@@ -53,6 +53,27 @@ def test_the_etag_of_the_context_is_its_version(api: APIClient, address: str) ->
     assert api.get(f"{address}/context")["ETag"] == '"2"'
 
 
+@pytest.mark.parametrize(
+    ("place", "values"),
+    [
+        ("sessions", {"title": "Tea"}),
+        ("projects", {"name": "Tea"}),
+        ("prompts", {"name": "tea", "text": "Tea, please."}),
+        ("webhooks", {"url": "https://example.org/tea"}),
+    ],
+)
+def test_what_a_client_has_already_is_not_sent_again(
+    api: APIClient, place: str, values: dict[str, str]
+) -> None:
+    address = f"/api/v1/{place}/{api.post(f'/api/v1/{place}', values).json()['id']}"
+    tag = api.get(address)["ETag"]
+    again = api.get(address, headers={"If-None-Match": tag})
+    assert (again.status_code, again.content, again["ETag"]) == (304, b"", tag)
+    assert api.get(address, headers={"If-None-Match": '"other"'}).status_code == 200
+    api.patch(address, {next(iter(values)): "tee" if place != "webhooks" else f"{values['url']}/2"})
+    assert api.get(address, headers={"If-None-Match": tag}).status_code == 200
+
+
 @pytest.mark.parametrize("known", MATCHING_TAGS)
 def test_a_change_over_the_known_version_is_made(api: APIClient, address: str, known: str) -> None:
     assert (

@@ -6,6 +6,8 @@ A context has a number as its ETag, its version; anything else has a hash of wha
 import hashlib
 import json
 
+from django.utils.decorators import method_decorator
+from django.views.decorators.http import conditional_page
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.request import Request
 
@@ -35,7 +37,7 @@ ENTITY_TAG = OpenApiParameter(
     str,
     OpenApiParameter.HEADER,
     response=[200, 201],
-    description="Names the state that is returned, for `If-Match`.",
+    description="Names the state that is returned, for `If-Match` and `If-None-Match`.",
 )
 CHANGED_RESPONSES: dict[int, OpenApiResponse] = {
     412: OpenApiResponse(description="It is not in the state that If-Match names.")
@@ -43,6 +45,10 @@ CHANGED_RESPONSES: dict[int, OpenApiResponse] = {
 CONTEXT_CHANGED_RESPONSES = {
     412: OpenApiResponse(description="The context is not at the version that If-Match names.")
 }
+
+# For views: what If-None-Match names is not sent again (304). Not for what has the version of the
+# context as its ETag: that stays the same while messages are added.
+answers_unchanged = method_decorator(conditional_page, name="dispatch")
 
 
 def build_etag_headers(version: int) -> dict[str, str]:

@@ -86,6 +86,7 @@ class PromptListView(GenericAPIView[Prompt]):
         )
 
 
+@conditions.answers_unchanged
 class PromptDetailView(GenericAPIView[Prompt]):
     """One prompt."""
 

@@ -145,6 +145,7 @@ class WebhookListView(GenericAPIView[Webhook]):
         )
 
 
+@conditions.answers_unchanged
 class WebhookDetailView(GenericAPIView[Webhook]):
     """One webhook."""
 
