@@ -300,10 +300,15 @@ def parse_response_request(
 ) -> ResponseRequest:
     """Return the request of a JSON body.
 
-    `default_model` answers a body that names no model. Raises the 400 problem that names the field,
+    `default_model` answers a body that names no model. A header that names a session wins over
+    `store`, which the response then shows as true. Raises the 400 problem that names the field,
     404 for an unknown model, and TooLargeProblem.
     """
     body = ResponseBody.parse(value)
+    session_name = headers.get(SESSION_HEADER, "")[:255]
+    if session_name:
+        # Some programs send `store: false` with every request, and their user cannot change it.
+        body = body.model_copy(update={"store": True})
     model = default_model
     if body.model is not None or model is None:
         model = get_usable_model(user, body.model)
@@ -337,7 +342,7 @@ def parse_response_request(
         stream=body.stream,
         previous_response_id=body.previous_response_id,
         conversation_id=conversation_id,
-        session_name=headers.get(SESSION_HEADER, "")[:255],
+        session_name=session_name,
         compact_threshold=next((each for each in reversed(thresholds) if each), None),
         ignored_fields=(*request_tools.ignored_fields, *response_input.ignored_fields),
     )

@@ -173,3 +173,20 @@ def test_a_client_may_name_the_session_in_a_header(client: OpenAI, scripted: Scr
         ask(client, text, extra_headers=headers)
     assert Session.objects.get().external_id == "trip"
     assert load_sent_texts(scripted)[::2] == ["q1", "q2"]
+
+
+def test_a_named_session_is_kept_although_its_client_asks_for_no_storage(
+    client: OpenAI, scripted: ScriptedModel
+) -> None:
+    history: Any = []
+    for number in (1, 2):
+        history.append({"role": "user", "content": f"q{number}"})
+        scripted.script(Reply(text=f"a{number}"))
+        response = client.responses.create(
+            model=MODEL, input=history, store=False, extra_headers={"X-Session-Id": "trip"}
+        )
+        assert response.to_dict()["store"] is True
+        history += [item.model_dump() for item in response.output]
+    session = Session.objects.get(external_id="trip")
+    texts = Message.objects.filter(session=session).order_by("seq")
+    assert list(texts.values_list("content", flat=True)) == ["q1", "a1", "q2", "a2"]
