@@ -164,6 +164,22 @@ async def run_in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
     )(*args, **kwargs)
 
 
+async def run_or_undo(work: Callable[[], T], undo: Callable[[T], object]) -> T:
+    """Run `work` as `run_in_thread` does; undo what it did if its caller is cancelled meanwhile.
+
+    A thread cannot be stopped: what it takes or begins would belong to nobody.
+    """
+    task = asyncio.ensure_future(run_in_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        if task.exception() is None:
+            with outlive_errors("what was begun for a client that left could not be ended"):
+                await run_in_thread(undo, task.result())
+        raise
+
+
 def give_back_connection() -> None:
     """Give the thread's connection back to the pool before a wait for a lock or for a stranger.
 

@@ -40,8 +40,10 @@ WEBHOOK_EVENTS = (
 SECRET_BYTES = 32
 TIMEOUT_SECONDS = 15.0
 # The requests under way in a process, for one user and to one address. An address that hangs holds
-# some of these places, so others need places that it cannot take.
-MAX_CONCURRENT_DELIVERIES = 20
+# some of these places, so others need places that it cannot take: those who have no request under
+# way, however many people have slow addresses and a backlog.
+MAX_CONCURRENT_DELIVERIES = 100
+PLACES_FOR_OTHERS = 50
 MAX_CONCURRENT_OF_OWNER = 8
 MAX_CONCURRENT_OF_WEBHOOK = 4
 POLL_SECONDS = 5.0
@@ -198,9 +200,10 @@ def _choose_deliveries(taken: Collection[Webhook]) -> list[UUID]:
         return []
     of_owner = Counter(webhook.owner_id for webhook in taken)
     of_webhook = Counter(webhook.pk for webhook in taken)
-    chosen = []
-    for delivery_id, webhook_id, owner_id in _list_due_deliveries(of_owner, of_webhook):
-        if of_owner[owner_id] >= MAX_CONCURRENT_OF_OWNER:
+    chosen: list[UUID] = []
+    due = _list_due_deliveries(of_owner, of_webhook, owner_limit=_limit_owners(free))
+    for delivery_id, webhook_id, owner_id in due:
+        if of_owner[owner_id] >= _limit_owners(free - len(chosen)):
             continue
         if of_webhook[webhook_id] >= MAX_CONCURRENT_OF_WEBHOOK:
             continue
@@ -210,8 +213,13 @@ def _choose_deliveries(taken: Collection[Webhook]) -> list[UUID]:
     return chosen[:free]
 
 
+def _limit_owners(free: int) -> int:
+    """Return how many places an owner may have, while so many are free."""
+    return MAX_CONCURRENT_OF_OWNER if free > PLACES_FOR_OTHERS else 1
+
+
 def _list_due_deliveries(
-    of_owner: Counter[int], of_webhook: Counter[UUID]
+    of_owner: Counter[int], of_webhook: Counter[UUID], *, owner_limit: int
 ) -> list[tuple[UUID, UUID, int]]:
     """Return due deliveries as (delivery, webhook, owner), the longest due first.
 
@@ -219,7 +227,7 @@ def _list_due_deliveries(
     attempts. A webhook and an owner without a free place are left out.
     """
     now = read_clock()
-    full_owners = [key for key, count in of_owner.items() if count >= MAX_CONCURRENT_OF_OWNER]
+    full_owners = [key for key, count in of_owner.items() if count >= owner_limit]
     full_webhooks = [key for key, count in of_webhook.items() if count >= MAX_CONCURRENT_OF_WEBHOOK]
     webhooks = (
         Webhook.objects.filter(is_active=True, owner__is_active=True)

@@ -358,6 +358,25 @@ def test_no_user_and_no_address_takes_the_places_of_others(
     assert sum(owners.values()) < outbox.MAX_CONCURRENT_DELIVERIES
 
 
+def test_some_people_with_a_backlog_leave_places_for_everybody_else(
+    as_user: Callable[[User], APIClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "MAX_CONCURRENT_DELIVERIES", 20)
+    monkeypatch.setattr(outbox, "PLACES_FOR_OTHERS", 10)
+    people = [User.objects.create_user(name) for name in ("ann", "bob", "cem", "dora")]
+    for person in people:
+        for number in range(3):
+            as_user(person).post(HOOKS, {"url": f"https://example.com/{number}"})
+    *busy, dora = [Session.objects.create(owner=person) for person in people]
+    for session in busy:
+        append_events(session.pk, *[("turn.completed", {"turn": str(n)}) for n in range(50)])
+    in_flight = [delivery.webhook for delivery in outbox._claim_due_deliveries()]
+    assert {webhook.owner_id for webhook in in_flight} == {session.owner_id for session in busy}
+    append_events(dora.pk, ("turn.completed", {"turn": "1"}))
+    [delivery] = outbox._claim_due_deliveries(in_flight)
+    assert delivery.webhook.owner_id == dora.owner_id
+
+
 @pytest.mark.django_db(transaction=True)
 def test_one_delivery_that_breaks_does_not_break_the_others(
     api: APIClient, listener: Listener, session: Session

@@ -26,8 +26,8 @@ from chatcore.base.rest.parsers import (
     parse_large_json,
 )
 from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
-from chatcore.base.slots import ProcessFull, Slots, UserFull
-from chatcore.base.threads import PREPARATION, TOOLS, run_in_thread
+from chatcore.base.slots import ProcessFull, Slot, Slots, UserFull
+from chatcore.base.threads import PREPARATION, TOOLS, run_in_thread, run_or_undo
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.responses import creation, errors, turn_streams
@@ -190,7 +190,8 @@ class Connection:
         if memory is not None and request.is_stored:
             raise build_previous_problem(str(previous_id))
         if request.is_stored:
-            await self._send_stored(await run_in_thread(creation.begin_stored, self, request))
+            begin = partial(creation.begin_stored, self, request)
+            await self._send_stored(await run_or_undo(begin, turn_streams.cancel_response))
         else:
             await run_in_thread(turn_rate.count_turn, self)
             await self._answer_unstored(request, memory, str(previous_id or ""))
@@ -209,8 +210,7 @@ class Connection:
     async def _answer_unstored(
         self, request: ResponseRequest, memory: Memory | None, previous_id: str
     ) -> None:
-        slot = await run_in_thread(capacity.take_slot, self.user.pk)
-        with slot:
+        with await run_or_undo(partial(capacity.take_slot, self.user.pk), Slot.release):
             response = await TOOLS.run_for(
                 self.user.pk, UnstoredResponse, self.user, request, memory, previous_id
             )

@@ -1,6 +1,8 @@
 """Responses over a WebSocket: one connection, one response after the other."""
 
 import json
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,8 +14,9 @@ from websockets.sync.client import ClientConnection, connect
 
 from chatcore.base.runner import turn_runner
 from chatcore.contrib.compat.models import StoredResponse
-from chatcore.contrib.compat.responses import websocket
+from chatcore.contrib.compat.responses import creation, websocket
 from chatcore.models import Session, Turn
+from chatcore.turns import capacity
 from models_registry.models import AiModel
 from tests.conftest import Live
 from tests.support.mcp_server import ToolServer, running, tool_server
@@ -152,6 +155,50 @@ def test_a_client_that_leaves_stops_its_answer(
     socket.close()
     turn_runner.drain()
     assert Turn.objects.get().status == Turn.Status.CANCELLED
+
+
+class Held:
+    """A function of a module that begins its work only once it may."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> None:
+        self._function = getattr(module, name)
+        self.is_called, self.may_go, self.has_ended = (threading.Event() for _ in range(3))
+        monkeypatch.setattr(module, name, self)
+
+    def __call__(self, *values: Any) -> Any:
+        self.is_called.set()
+        self.may_go.wait(PATIENCE_SECONDS)
+        result = self._function(*values)
+        self.has_ended.set()
+        return result
+
+
+def leave_while_held(socket: ClientConnection, held: Held, **body: Any) -> None:
+    """Send a request, leave while it begins, and let it go on when the server has noticed."""
+    socket.send(json.dumps({"type": "response.create", "model": MODEL, "input": "Hi", **body}))
+    assert held.is_called.wait(PATIENCE_SECONDS)
+    socket.close()
+    time.sleep(0.2)  # the server cancels what it does for a client that has left
+    held.may_go.set()
+    assert held.has_ended.wait(PATIENCE_SECONDS)
+
+
+def test_a_client_that_leaves_before_its_answer_began_stops_it(
+    socket: ClientConnection, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted.script(Reply(text="Half of it, and more", cut_after=2, hang=True))
+    leave_while_held(socket, Held(monkeypatch, creation, "begin_stored"))
+    wait_until(Turn.objects.filter(status=Turn.Status.CANCELLED).exists)
+    turn_runner.drain()
+
+
+@pytest.mark.usefixtures("scripted")
+def test_a_client_that_leaves_before_its_answer_began_keeps_no_place(
+    socket: ClientConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(monkeypatch, capacity, "take_slot")
+    leave_while_held(socket, held, store=False)
+    wait_until(lambda: capacity.count_answers() + websocket._slots.count() == 0)
 
 
 @pytest.mark.usefixtures("model")
