@@ -17,12 +17,13 @@ DONE = "The deposit for Porto was sent."
 
 
 def answer(request: dict[str, Any]) -> Reply:
-    """Summarize what the transcript says; drop a finished item only if the prompt asks for it."""
+    """Summarize what the prompt says; drop a finished item only if the prompt asks for it."""
     prompt = str(request["messages"])
     if "<transcript>" not in prompt:
         return Reply(text="All right.")
     sentences = [each for each in (STILL_OPEN, DONE) if each in prompt]
-    if DONE in sentences and "Newer messages decide" in prompt:
+    is_asked = "Newer messages decide" in prompt or "state what is corrected as it is" in prompt
+    if DONE in sentences and is_asked:
         sentences = [DONE]
     return Reply(text=" ".join(["They talked about a trip to Lisbon.", *sentences]))
 

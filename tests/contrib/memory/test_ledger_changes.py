@@ -55,6 +55,8 @@ def test_a_line_says_what_was_said_and_where(
         "role": "user",
         "status": "current",
         "superseded_by": None,
+        "corrected_by": None,
+        "forgotten_by": None,
         "pinned": False,
         "is_edited": False,
         "rule": None,
