@@ -22,6 +22,7 @@ class Talker:
 
     def __init__(self, client: httpx2.Client) -> None:
         self.statuses: list[int] = []
+        self.refusals: list[str] = []
         self.goodbyes = 0  # how often the server closed the connection
         self._client = client
 
@@ -31,6 +32,8 @@ class Talker:
             body = {"content": "Hello?"}
             answer = self._client.post(f"/sessions/{session}/messages", json=body)
             self.statuses.append(answer.status_code)
+            if not answer.is_success:
+                self.refusals.append(answer.text)
             self.goodbyes += answer.headers.get("Connection") == "close"
 
 
@@ -57,5 +60,6 @@ def test_nobody_is_refused_on_a_kept_connection(tmp_path: Path, scripted: Script
             is_over.set()
         for talk in talks:
             talk.result()
+        assert [refusal for talker in talkers for refusal in talker.refusals] == []
         assert {status for talker in talkers for status in talker.statuses} == {201}
         assert all(talker.goodbyes for talker in talkers)
