@@ -167,7 +167,7 @@ async def run_in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 async def run_or_undo(work: Callable[[], T], undo: Callable[[T], object]) -> T:
     """Run `work` as `run_in_thread` does; undo what it did if its caller is cancelled meanwhile.
 
-    A thread cannot be stopped: what it takes or begins would belong to nobody.
+    A thread goes on after its caller is cancelled, so what it returns would never be released.
     """
     task = asyncio.ensure_future(run_in_thread(work))
     try:

@@ -358,16 +358,16 @@ def test_no_user_and_no_address_takes_the_places_of_others(
     assert sum(owners.values()) < outbox.MAX_CONCURRENT_DELIVERIES
 
 
-def test_some_people_with_a_backlog_leave_places_for_everybody_else(
+def test_users_with_a_backlog_leave_places_for_others(
     as_user: Callable[[User], APIClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outbox, "MAX_CONCURRENT_DELIVERIES", 20)
     monkeypatch.setattr(outbox, "PLACES_FOR_OTHERS", 10)
-    people = [User.objects.create_user(name) for name in ("ann", "bob", "cem", "dora")]
-    for person in people:
+    users = [User.objects.create_user(name) for name in ("ann", "bob", "cem", "dora")]
+    for user in users:
         for number in range(3):
-            as_user(person).post(HOOKS, {"url": f"https://example.com/{number}"})
-    *busy, dora = [Session.objects.create(owner=person) for person in people]
+            as_user(user).post(HOOKS, {"url": f"https://example.com/{number}"})
+    *busy, dora = [Session.objects.create(owner=user) for user in users]
     for session in busy:
         append_events(session.pk, *[("turn.completed", {"turn": str(n)}) for n in range(50)])
     in_flight = [delivery.webhook for delivery in outbox._claim_due_deliveries()]
