@@ -27,6 +27,7 @@ from chatcore.serving.http_protocol import PatientHttpProtocol
 END_SECONDS = 4.0  # for the last words of all answers
 # For what comes over kept connections: longer than one may be without a whole request.
 REPLACED_SECONDS = PatientHttpProtocol.HEAD_SECONDS + 1
+ADMISSION_SECONDS = 5.0  # in which a request that has arrived takes its place, on a busy machine
 SILENCE_SECONDS = 60.0  # of the event loop, after which the process ends
 TICKS_BETWEEN_SIGNS = 50  # of life; a tick is a tenth of a second
 logger = logging.getLogger(__name__)
@@ -54,6 +55,7 @@ class DrainingServer(uvicorn.Server):
         self._is_draining = False
         self._is_replaced = False
         self._replaced_at: float | None = None
+        self._quiet_since: float | None = None
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Drain at the first signal, and end at the second."""
@@ -104,7 +106,12 @@ class DrainingServer(uvicorn.Server):
             for connection in connections:
                 connection.give_up_connection()
         is_over = now >= self._replaced_at + min(REPLACED_SECONDS, self._drain_seconds / 2)
-        return is_over or not any(each.may_send_more for each in connections)
+        if any(each.may_send_more for each in connections):
+            self._quiet_since = None
+            return is_over
+        # The last requests may not have taken their places yet, and draining refuses those.
+        self._quiet_since = self._quiet_since or now
+        return is_over or not connections or now >= self._quiet_since + ADMISSION_SECONDS
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more connections, end answers and streams, and then all else."""
