@@ -42,10 +42,16 @@ def unify_redis_errors() -> Iterator[None]:
 
 
 class Breaker:
-    """Remembers that a server is away, so that only one caller in a while asks it again."""
+    """Remembers that a server is away, so that only one caller in a while asks it again.
 
-    def __init__(self) -> None:
+    The log has the line `away`, with the reason in place of its %s, when the server goes, and the
+    line `back` when it answers again.
+    """
+
+    def __init__(self, away: str, back: str) -> None:
         self.is_away = False
+        self._away = away
+        self._back = back
         self._next_try = 0.0
         self._lock = threading.Lock()
 
@@ -64,16 +70,14 @@ class Breaker:
             was_away, self.is_away = self.is_away, True
             self._next_try = time.monotonic() + PAUSE_SECONDS
         if not was_away:
-            logger.warning(
-                "Redis is away (%s); this process keeps its cache in memory meanwhile", error
-            )
+            logger.warning(self._away, error)
 
     def note_success(self) -> None:
         """Close the breaker; log it if it was open."""
         with self._lock:
             was_away, self.is_away = self.is_away, False
         if was_away:
-            logger.warning("Redis is back")
+            logger.warning(self._back)
 
 
 class CachePair:
@@ -85,7 +89,9 @@ class CachePair:
     def __init__(self, server: str, params: dict[str, Any]) -> None:
         options = {"socket_connect_timeout": CONNECT_SECONDS, "socket_timeout": ANSWER_SECONDS}
         options |= params.get("OPTIONS", {})
-        self.breaker = Breaker()
+        self.breaker = Breaker(
+            "Redis is away (%s); this process keeps its cache in memory meanwhile", "Redis is back"
+        )
         self.redis = RedisCache(server, {**params, "OPTIONS": options})
         self._memory = LocMemCache(f"in place of {server}", {})
 

@@ -16,6 +16,7 @@ import redis as redis_client
 from django.db import connection
 from django.utils import timezone
 
+from chatcore.base import caches
 from chatcore.events import listener
 from chatcore.events import log as event_log
 from chatcore.events.hub import HELD_EVENTS, EventHub
@@ -219,6 +220,31 @@ def test_a_connection_that_breaks_while_it_is_used_is_a_redis_that_is_away(
     assert "Redis does not take events: I/O operation on closed file" in caplog.text
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
     assert (event_log.read_events(session.pk, 0)[-1]).data == {"fields": ["two"]}
+
+
+@pytest.mark.redis
+def test_the_log_says_once_that_redis_went_and_once_that_it_is_back(
+    session: Session,
+    redis_url: str,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(caches, "PAUSE_SECONDS", 0.0)
+    settings.REDIS_URL = NO_REDIS
+    for word in ("one", "two", "three"):
+        append_events(session.pk, ("session.updated", {"fields": [word]}))
+    settings.REDIS_URL = redis_url
+    relay = listener.get_relay()
+    assert isinstance(relay, RedisRelay)
+    relay._client = None  # as one whose address leads to a server again
+    for word in ("four", "five"):
+        append_events(session.pk, ("session.updated", {"fields": [word]}))
+    lines = [record.getMessage() for record in caplog.records if "events" in record.getMessage()]
+    assert [line.partition(":")[0] for line in lines] == [
+        "Redis does not take events",
+        "Redis takes events again",
+    ]
 
 
 def build_events(session: Session, count: int) -> list[Event]:

@@ -1,16 +1,14 @@
 """Send events by a stream of Redis, and follow it."""
 
-import logging
-import time
 from typing import Any
 
+import redis
 from django.conf import settings
 from django.db import connection, transaction
 
+from chatcore.base.caches import Breaker, unify_redis_errors
 from chatcore.events.hub import EventHub
 from chatcore.events.relays.base import EventsBySession, encode_packets, publish_packet
-
-logger = logging.getLogger(__name__)
 
 STREAM = "chatcore:events"
 # A reader that is further behind reads the database, as it does for an event above MAX_BYTES. With
@@ -22,7 +20,6 @@ MAX_BYTES = 8_000
 KEEP_SECONDS = 30
 WAIT_SECONDS = 1.0
 CONNECT_SECONDS = 0.5
-PAUSE_SECONDS = 2.0  # without a further attempt after Redis did not answer
 
 
 class RedisRelay:
@@ -35,9 +32,12 @@ class RedisRelay:
     check_seconds = 2.0
 
     def __init__(self) -> None:
-        self._client: object = None
+        self._client: redis.Redis | None = None
         self._position = "0-0"
-        self._paused_until = 0.0
+        self._breaker = Breaker(
+            "Redis does not take events: %s; readers find them in the database",
+            "Redis takes events again",
+        )
 
     def send(self, events_by_session: EventsBySession) -> None:
         """Add the events to the stream after the commit."""
@@ -66,18 +66,15 @@ class RedisRelay:
 
     def _add_packets(self, packets: list[str]) -> None:
         """Add packets to the stream. Without Redis, drop them: the database has the events."""
-        import redis
-
-        from chatcore.base.caches import unify_redis_errors
-
-        if time.monotonic() < self._paused_until:
+        if not self._breaker.allows_try():
             return
         try:
             with unify_redis_errors():
                 self._send_packets(packets)
         except redis.RedisError as error:
-            self._paused_until = time.monotonic() + PAUSE_SECONDS
-            logger.warning("Redis does not take events: %s", error)
+            self._breaker.note_failure(error)
+        else:
+            self._breaker.note_success()
 
     def _send_packets(self, packets: list[str]) -> None:
         pipeline = self._get_client().pipeline(transaction=False)
@@ -93,8 +90,6 @@ class RedisRelay:
 
     def _get_client(self) -> Any:
         if self._client is None:
-            import redis
-
             self._client = redis.Redis.from_url(
                 settings.REDIS_URL,
                 decode_responses=True,
