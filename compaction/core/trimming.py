@@ -211,7 +211,8 @@ def slide_to_fit(
     """Return the entries without shares of the oldest after the first ones, until the rest fits.
 
     The numbers mean the same as in `drop_oldest_to_fit`. Calls go with their results; pinned
-    messages, the newest user message and the newest message stay. What cannot be made to fit is
+    messages, the newest user message and the newest message stay. If the rest begins inside a turn,
+    the question of that turn stays before it, if there is room. What cannot be made to fit is
     returned as small as it gets, and the caller decides.
     (NeuroLink, Stage 4: Sliding Window Truncation)
     """
@@ -223,9 +224,13 @@ def slide_to_fit(
     removable_indices = (
         index for index, entry in enumerate(entries) if entry.seq not in protected_seqs
     )
+    questions = _find_cut_questions(entries)
 
     def fits(index: int) -> bool:
-        return (total - savings[index]) * token_ratio + overhead_tokens <= limit_tokens
+        question = questions[index]
+        question_tokens = 0 if question is None else removable_tokens[question]
+        sent_tokens = total - savings[index] + question_tokens
+        return sent_tokens * token_ratio + overhead_tokens <= limit_tokens
 
     start_index = find_slide_index(
         cuts,
@@ -235,11 +240,28 @@ def slide_to_fit(
         fraction=fraction,
         fits=fits,
     )
+    question = questions[start_index]
+    if question is not None and fits(start_index):
+        protected_seqs |= {entries[question].seq}
     return tuple(
         entry
         for index, entry in enumerate(entries)
         if index >= start_index or entry.seq in protected_seqs
     )
+
+
+def _find_cut_questions(entries: Sequence[TranscriptEntry]) -> list[int | None]:
+    """Return for each index the index of the user message whose turn a cut there divides.
+
+    It is None before a user message, before the first one and at the end, where no turn is divided.
+    """
+    questions: list[int | None] = []
+    newest_question = None
+    for index, entry in enumerate(entries):
+        if entry.role == "user":
+            newest_question = index
+        questions.append(None if newest_question == index else newest_question)
+    return [*questions, None]
 
 
 def _find_protected_seqs(entries: Sequence[TranscriptEntry], first_count: int) -> frozenset[int]:

@@ -1,5 +1,7 @@
 """A boundary, trimming, sliding and a repair keep each call with its result."""
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -7,7 +9,7 @@ from compaction.core.boundary import find_boundary
 from compaction.core.estimate import count_entry_tokens
 from compaction.core.presets import ONECLAW
 from compaction.core.tool_pairs import find_pairs, find_pending_call, repair, split_entries
-from compaction.core.transcript import Transcript, TranscriptEntry
+from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 from compaction.core.trimming import drop_oldest_to_fit, slide_to_fit
 from tests.support.random_transcripts import entries
 
@@ -70,6 +72,53 @@ def test_sliding_keeps_pairs_the_first_the_newest_user_message_and_the_order(
     assert {entry.seq for entry in sized if entry.pinned} <= set(seqs)
     assert not sized or sized[-1].seq in seqs
     assert (rest == sized) or sum(entry.tokens for entry in sized) > limit
+
+
+@st.composite
+def long_tasks(draw: st.DrawFn) -> list[TranscriptEntry]:
+    """Turns of up to 40 rounds of tools, and up to 10 short turns after them."""
+    messages: list[TranscriptEntry] = []
+
+    def add(role: str, tokens: int, **other: Any) -> None:
+        messages.append(TranscriptEntry(seq=len(messages), role=role, tokens=tokens, **other))
+
+    for rounds in draw(st.lists(st.integers(0, 40), min_size=1, max_size=4)):
+        add("user", draw(st.integers(1, 400)))
+        for _ in range(rounds):
+            call = TranscriptCall(id=f"call_{len(messages)}", name="tool")
+            add("assistant", 20, calls=(call,))
+            add("tool", draw(st.integers(1, 400)), call_id=call.id)
+        add("assistant", draw(st.integers(1, 100)))
+    for _ in range(draw(st.integers(0, 10))):
+        add("user", 20)
+        add("assistant", 20)
+    add("user", 20)
+    return messages
+
+
+@settings(max_examples=200, deadline=None)
+@given(long_tasks(), st.integers(4_000, 12_000), st.booleans())
+def test_a_turn_that_is_cut_keeps_its_question_and_the_room_is_used(
+    messages: list[TranscriptEntry], limit: int, does_slide: bool
+) -> None:
+    rest = tuple(messages)
+    if does_slide:
+        rest = slide_to_fit(rest, limit_tokens=limit, first_count=2, fraction=0.5)
+    rest = drop_oldest_to_fit(rest, limit_tokens=limit)
+    used_tokens = sum(entry.tokens for entry in rest)
+    total_tokens = sum(entry.tokens for entry in messages)
+    assert used_tokens <= limit
+    if total_tokens <= limit:
+        assert used_tokens == total_tokens
+        return
+    # No piece is larger than a tenth of the room, so a step never takes much more than half.
+    assert used_tokens > limit / 4
+    kept_seqs = {entry.seq for entry in rest}
+    question_seq = None
+    for entry in messages:
+        if entry.role == "user":
+            question_seq = entry.seq
+        assert entry.seq not in kept_seqs or question_seq in kept_seqs
 
 
 @settings(max_examples=100, deadline=None)
