@@ -33,6 +33,14 @@ def parse_flag(name: str, text: str) -> bool:
     return FLAGS[text.lower()]
 
 
+def _parse_session(name: str, text: str) -> UUID:
+    """Return the id of a session. Raises the 400 problem for another text."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise InvalidFieldError(name, "The id of a session.") from None
+
+
 def _parse_project(text: str) -> UUID:
     """Return the id of a project. Raises the 400 problem for another text."""
     project_id = parse_project_id(text)
@@ -49,12 +57,18 @@ class SessionListView(GenericAPIView[Session]):
     def get_queryset(self) -> QuerySet[Session]:
         """Return the user's sessions that the query selects."""
         query = self.request.query_params
-        queryset = Session.objects.list_for(self.request.user).select_related("model__provider")
+        user = self.request.user
+        parent = _parse_session("parent", query["parent"]) if "parent" in query else None
+        queryset = Session.objects.list_for(user, parent=parent)
+        if "external_id" in query:
+            # A name finds the session of a subagent as well, which no list shows.
+            named_sessions = Session.objects.owned_by(user).filter(temporary=False)
+            queryset = named_sessions.filter(external_id=clean_text(query["external_id"]))
+            queryset = queryset.order_by("-updated_at", "-id")
+        queryset = queryset.select_related("model__provider")
         words = clean_text(query.get("q", "")).strip()
         if words:
             queryset = queryset.filter(title__icontains=words)
-        if "external_id" in query:
-            queryset = queryset.filter(external_id=clean_text(query["external_id"]))
         if "project" in query:
             queryset = queryset.filter(project=_parse_project(query["project"]))
         for name in ("archived", "pinned"):
@@ -68,6 +82,9 @@ class SessionListView(GenericAPIView[Session]):
             OpenApiParameter("q", str, description="Part of the title."),
             OpenApiParameter(
                 "external_id", str, description="What a client of another API calls the session."
+            ),
+            OpenApiParameter(
+                "parent", UUID, description="The id of a session: those of its subagents."
             ),
             OpenApiParameter("project", UUID, description="The id of a project: its sessions."),
             OpenApiParameter("archived", bool),

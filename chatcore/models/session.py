@@ -28,13 +28,19 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return self.filter(owner=user)
 
     def list_for(
-        self, user: AbstractBaseUser | AnonymousUser, *, archived: bool | None = None
+        self,
+        user: AbstractBaseUser | AnonymousUser,
+        *,
+        archived: bool | None = None,
+        parent: UUID | None = None,
     ) -> "SessionQuerySet":
-        """Return a user's sessions as lists show them, the one used last first; no temporary ones.
+        """Return a user's sessions as lists show them, the one used last first.
 
-        `archived` selects those in the archive or those outside of it; None selects both.
+        Temporary ones are left out. `archived` selects those in the archive or those outside of
+        it; None selects both. Sessions of subagents are listed only with `parent`, their session's.
         """
-        sessions = self.owned_by(user).filter(temporary=False).order_by("-updated_at", "-id")
+        sessions = self.owned_by(user).filter(temporary=False, parent=parent)
+        sessions = sessions.order_by("-updated_at", "-id")
         return sessions if archived is None else sessions.filter(archived=archived)
 
     def lock(self, pk: UUID) -> "Session":
@@ -145,6 +151,18 @@ class Session(models.Model):
         null=True, blank=True, editable=False, help_text="The message there that was forked from."
     )
 
+    # Its index is one of those below.
+    parent = models.ForeignKey(
+        "self",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="subagents",
+        db_index=False,
+        help_text="Of a subagent's session: that of the conversation that started the subagent.",
+    )
+
     title_source = models.JSONField(
         null=True,
         blank=True,
@@ -224,6 +242,11 @@ class Session(models.Model):
                 fields=["forked_from"],
                 condition=Q(forked_from__isnull=False),
                 name="forks_of_a_session",
+            ),
+            models.Index(
+                fields=["parent"],
+                condition=Q(parent__isnull=False),
+                name="subagents_of_a_session",
             ),
         ]
 

@@ -13,10 +13,10 @@ def archive_surplus_sessions(new_session: Session) -> None:
     transaction that created the session, because it locks the rows of other sessions.
     """
     max_sessions = settings.CHATCORE.get("MAX_SESSIONS", 0)
-    if not max_sessions or new_session.temporary:
+    if not max_sessions or new_session.temporary or new_session.parent_id:
         return
     listed_sessions = Session.objects.filter(
-        owner_id=new_session.owner_id, archived=False, pinned=False, temporary=False
+        owner_id=new_session.owner_id, archived=False, pinned=False, temporary=False, parent=None
     ).exclude(pk=new_session.pk)
     with transaction.atomic():
         surplus_ids = list(

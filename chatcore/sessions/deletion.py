@@ -8,7 +8,7 @@ from functools import partial
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Model, QuerySet, Value
+from django.db.models import F, Model, Q, QuerySet, Value
 from django.db.models.expressions import Combinable
 from django.db.models.fields.reverse_related import ForeignObjectRel
 from django.db.models.functions import Length
@@ -168,6 +168,7 @@ def delete_session(
 ) -> None:
     """Delete a session and all its rows; an answer that is being generated is stopped.
 
+    The sessions of its subagents are deleted with it: no list shows them without their parent.
     The session is gone for everyone at once. Its rows follow in short transactions; those of a long
     session are deleted by `purge_due_sessions`. With `grace` they stay so long, and staff may bring
     the session back. `check` is called with the locked session, and what it raises keeps it.
@@ -175,6 +176,8 @@ def delete_session(
     is_hidden = False
     while not is_hidden:
         is_hidden = _hide_session(session_id, check, grace)
+    for subagent_id in list(Session.objects.filter(parent=session_id).values_list("pk", flat=True)):
+        delete_session(subagent_id, grace=grace)
     if grace:
         return
     # Not inside a transaction of the caller, which would make one long one of the short ones.
@@ -185,7 +188,9 @@ def bring_back(session_ids: Collection[UUID]) -> int:
     """Show sessions again that retention has hidden; return how many. They count as just used."""
     now = read_clock()
     expired_sessions = Session.all_objects.filter(
-        pk__in=session_ids, expired_at__isnull=False, discard_at__gt=now
+        Q(pk__in=session_ids) | Q(parent__in=session_ids),  # with their subagents
+        expired_at__isnull=False,
+        discard_at__gt=now,
     )
     return expired_sessions.update(discard_at=None, expired_at=None, updated_at=now)
 

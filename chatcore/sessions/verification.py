@@ -38,6 +38,7 @@ PLAIN_FIELDS = frozenset(
         "external_id",
         "forked_from",
         "forked_from_seq",
+        "parent",
         "metadata",
         "pinned",
         "archived",

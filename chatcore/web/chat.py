@@ -1,5 +1,6 @@
 """The pages of a chat, and the parts of them that htmx loads. A user sees only own chats."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from django.conf import settings
@@ -19,6 +20,8 @@ from chatcore.web.context_state import describe_context
 from chatcore.web.own_chat import get_own_chat, use_local_time
 from chatcore.web.projects.chats import choose_project, describe_project
 from chatcore.web.titles.writing import writes_titles
+
+MAX_SUBAGENTS = 100  # on a page
 
 
 @login_required
@@ -95,9 +98,18 @@ def show_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
         **_build_model_context(request),
         "chosen_model": session.model,
         "of_project": describe_project(session.project, session.model),
+        "subagents": _load_subagents(session),
         **describe_context(session),
     }
     return render(request, "chatcore/chat.html", context)
+
+
+def _load_subagents(session: Session) -> Sequence[Session]:
+    """Return the newest sessions of subagents below this one."""
+    if session.external_id is None:  # only programs have them, and programs name what they begin
+        return []
+    subagents = session.subagents.order_by("-created_at").only("title")
+    return list(subagents[:MAX_SUBAGENTS])
 
 
 @login_required

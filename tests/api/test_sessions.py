@@ -51,7 +51,7 @@ def test_a_session_shows_exactly_the_fields_of_the_contract(
         "id title model system_prompt project policy auto_compact compact_threshold tools params "
         "pinned archived temporary compacted_summary compact_boundary_seq "
         "compact_boundary_timestamp context_version message_count created_at updated_at "
-        "external_id forked_from forked_from_seq"
+        "external_id forked_from forked_from_seq parent"
     )
     assert set(api.get(f"{SESSIONS}/{session.pk}").json()) == set(names.split())
 

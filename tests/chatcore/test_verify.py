@@ -116,7 +116,7 @@ def test_every_derived_column_of_a_session_is_recomputed(session: Session) -> No
     assert not verification.DERIVED_FIELDS.keys() & verification.PLAIN_FIELDS
     # What people may not write is computed from something, but for what the row is born with and
     # the time of the user's newest act.
-    born_fields = {"id", "external_id", "created_at", "forked_from", "forked_from_seq"}
+    born_fields = {"id", "external_id", "created_at", "forked_from", "forked_from_seq", "parent"}
     shown_fields = set(READ_ONLY_FIELDS) & columns - born_fields - {"updated_at"}
     assert shown_fields <= verification.DERIVED_FIELDS.keys()
     append_events(session.pk, ("session.updated", {"fields": []}))

@@ -31,6 +31,7 @@ READ_ONLY_FIELDS = (
     "external_id",
     "forked_from",
     "forked_from_seq",
+    "parent",
     "compacted_summary",
     "compact_boundary_seq",
     "compact_boundary_timestamp",

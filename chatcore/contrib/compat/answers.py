@@ -77,8 +77,8 @@ def begin_answer(
     request: SignedInRequest, completion_request: CompletionRequest, form: AnswerForm
 ) -> Response | BegunStream:
     """Return the whole answer, or the stream of one that has begun."""
-    if completion_request.session_name:
-        session = memory.find_session(request.user, completion_request.session_name)
+    if completion_request.thread.name:
+        session = memory.find_session(request.user, completion_request.thread.name)
         if not is_side_call(completion_request, session):
             return _answer_with_memory(request, completion_request, form)
     with ExitStack() as held:

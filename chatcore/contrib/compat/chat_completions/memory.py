@@ -18,12 +18,12 @@ from chatcore.contrib.compat.chat_completions import matching, messages
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.messages import get_trailing_results
 from chatcore.contrib.compat.chat_completions.request import (
-    SESSION_HEADER,
     TRIMMED_HEADER,
     CompletionRequest,
 )
 from chatcore.contrib.compat.chat_completions.streams import wait_for_stopped_answer
 from chatcore.contrib.compat.client_messages import ClientMessage, import_messages, store_files
+from chatcore.contrib.compat.programs import SESSION_HEADER
 from chatcore.events import log as event_log
 from chatcore.events.types import PAUSE_EVENTS, EventType
 from chatcore.models import Message, Session, Turn
@@ -62,17 +62,21 @@ def find_session(user: User, name: str) -> Session | None:
 def get_or_create_session(user: User, completion_request: CompletionRequest) -> Session:
     """Return the user's session that the request names, or a new one with this name.
 
-    A new session has no tools except the client's.
+    A new session has no tools except the client's. That of a subagent is below another one.
     """
-    session = find_session(user, completion_request.session_name)
+    thread = completion_request.thread
+    session = find_session(user, thread.name)
     if session:
         return session
-    name = completion_request.session_name
-    defaults = {"model": completion_request.model, "tools": []}
+    defaults = {
+        "model": completion_request.model,
+        "tools": [],
+        "parent": find_session(user, thread.parent),
+    }
     with transaction.atomic():
         lock_person(user.pk)  # two first requests of a session may come at once
         session, is_new = Session.objects.get_or_create(
-            owner=user, external_id=name, defaults=defaults
+            owner=user, external_id=thread.name, defaults=defaults
         )
     if is_new:
         archive_surplus_sessions(session)

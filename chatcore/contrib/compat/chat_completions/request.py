@@ -24,6 +24,12 @@ from chatcore.contrib.compat.client_messages import ClientFunction, ClientMessag
 from chatcore.contrib.compat.content_parts import iterate_objects
 from chatcore.contrib.compat.custom_tools import CustomDescription
 from chatcore.contrib.compat.known_types import Handling, find_handling
+from chatcore.contrib.compat.programs import (
+    MAX_SESSION_NAME_CHARS,
+    SESSION_HEADER,
+    ThreadName,
+    name_thread,
+)
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.errors import InvalidParam
 from chatcore.providers.openai import PARAM_NAMES
@@ -31,11 +37,9 @@ from chatcore.providers.params import list_extra_names
 from chatcore.turns.client_tools import CLIENT_FORM
 from models_registry.models import AiModel
 
-SESSION_HEADER = "X-Session-Id"
 # Of an answer: whether its request left messages out to fit.
 TRIMMED_HEADER = "X-Context-Trimmed"
 DIVERGENCE_HEADER = "X-Session-On-Divergence"
-MAX_SESSION_NAME_CHARS = 255
 # The fields that are read here. The parameters are those of `providers.params`.
 OWN_FIELDS = frozenset(
     {
@@ -94,7 +98,7 @@ class CompletionRequest:
     """A request for a chat completion.
 
     `model` is the row of the registry, and `model_name` what the client called it. `params` are in
-    the words of the provider's protocol. An empty `session_name` means an answer without memory.
+    the words of the provider's protocol. A `thread` without a name means an answer without memory.
     `ignored_fields` were sent, and nothing comes of them.
     """
 
@@ -106,7 +110,7 @@ class CompletionRequest:
     params: dict[str, object] = field(default_factory=dict)
     stream: bool = False
     include_usage: bool = False
-    session_name: str = ""
+    thread: ThreadName = field(default_factory=ThreadName)
     on_divergence: OnDivergence = OnDivergence.EDIT
     ignored_fields: tuple[str, ...] = ()
 
@@ -138,7 +142,7 @@ def parse_completion_request(
         params=_parse_params(values, model, has_tools=bool(tools)),
         stream=body.stream,
         include_usage=bool(body.stream_options.include_usage),
-        session_name=parse_session_name(values, headers),
+        thread=name_thread(parse_session_name(values, headers), headers),
         on_divergence=parse_on_divergence(headers),
         ignored_fields=(*_list_ignored_fields(values, model), *left_out),
     )

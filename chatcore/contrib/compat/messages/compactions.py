@@ -15,7 +15,6 @@ from chatcore.base.rest.routes import get_base_path
 from chatcore.context import builder, summary_block
 from chatcore.context.compactor import CompactionReport, get_compactor
 from chatcore.contrib.compat.chat_completions import memory
-from chatcore.contrib.compat.chat_completions.request import SESSION_HEADER
 from chatcore.contrib.compat.client_messages import ClientMessage, import_messages
 from chatcore.contrib.compat.content_parts import parse_required_text
 from chatcore.contrib.compat.messages.context_edits import CompactEdit, Summary
@@ -23,6 +22,7 @@ from chatcore.contrib.compat.messages.errors import MessagesProblem
 from chatcore.contrib.compat.messages.message_form import MessageForm
 from chatcore.contrib.compat.messages.message_format import Compaction
 from chatcore.contrib.compat.messages.request import MessageRequest
+from chatcore.contrib.compat.programs import SESSION_HEADER
 from chatcore.models import Session
 from chatcore.providers.base import ChatMessage
 from chatcore.sessions.deletion import delete_session
@@ -53,9 +53,9 @@ def add_summary(user: User, request: MessageRequest, content: str) -> MessageReq
     A session that has messages knows it already; in a new one it becomes the first message.
     """
     messages = request.messages or [ClientMessage(role="user", content=GO_ON)]
-    if not request.session_name:
+    if not request.thread.name:
         return replace(request, messages=messages, summary=content)
-    session = memory.find_session(user, request.session_name)
+    session = memory.find_session(user, request.thread.name)
     if session is None or not session.last_seq:
         messages = [_build_summary_message(content), *messages]
     return replace(request, messages=messages)
@@ -63,7 +63,7 @@ def add_summary(user: User, request: MessageRequest, content: str) -> MessageReq
 
 def summarize(user: User, request: MessageRequest, edit: Summary) -> Compaction:
     """Compact the whole conversation of a request; a session that it names keeps it."""
-    if request.session_name:
+    if request.thread.name:
         session = memory.get_or_create_session(user, request)
         memory.store_history(session, request)
         return _compact(user, session, edit, is_stored=True)
@@ -83,8 +83,8 @@ def compact_if_asked(
     if limit:
         trigger = min(trigger, int(limit * WINDOW_SHARE))
     compactor = get_compactor()
-    if request.session_name:
-        session = memory.find_session(user, request.session_name)
+    if request.thread.name:
+        session = memory.find_session(user, request.thread.name)
         if session is None or compactor.estimate_tokens(session) < trigger:
             return request, None
         return request, _compact(user, session, edit, is_stored=True)

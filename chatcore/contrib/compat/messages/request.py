@@ -36,6 +36,7 @@ from chatcore.contrib.compat.messages.request_tools import (
     parse_tools,
 )
 from chatcore.contrib.compat.messages.threads import ContinuedThread, NewThread, find_thread
+from chatcore.contrib.compat.programs import ThreadName, name_thread
 from chatcore.providers.anthropic import PARAM_NAMES
 from chatcore.providers.params import list_extra_names
 from chatcore.providers.registry import get_capabilities
@@ -219,16 +220,16 @@ def parse_message_request(user: User, values: Any, headers: Mapping[str, str]) -
         raise InvalidFieldError("messages", "None of the messages has any content.")
     definitions, left_out, left_out_names = parse_tools(body.tools)
     tools = build_tools(definitions, model)
-    session_name = _parse_session_name(values, headers)
+    thread = name_thread(_parse_session_name(values, headers), headers)
     if body.thread:
-        thread = find_thread(body.thread, user)
-        session_name = session_name or thread.session_name
-        tools = tools or thread.tools
+        held_thread = find_thread(body.thread, user)
+        thread = thread if thread.name else ThreadName(name=held_thread.session_name)
+        tools = tools or held_thread.tools
     choice = body.tool_choice if tools else None
     if isinstance(choice, NamedChoice) and choice.name in left_out_names:
         choice = None
     params = build_params(values, model, choice)
-    if session_name and get_capabilities(model.provider.protocol).has_cache_marks:
+    if thread.name and get_capabilities(model.provider.protocol).has_cache_marks:
         _mark_cache_of_session(params, parsed_input, tools)
     return MessageRequest(
         model=model,
@@ -239,7 +240,7 @@ def parse_message_request(user: User, values: Any, headers: Mapping[str, str]) -
         tools=tools,
         params=params,
         stream=body.stream,
-        session_name=session_name,
+        thread=thread,
         on_divergence=parse_on_divergence(headers),
         ignored_fields=(
             *_list_ignored_fields(values, headers, model),

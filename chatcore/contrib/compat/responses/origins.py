@@ -57,7 +57,7 @@ def find_origin(user: User, request: ResponseRequest) -> Origin:
         return _continue_response(asked_record, [])
     if request.input.compaction:
         return _continue_compaction(user, request)
-    named_session = find_session(user, request.session_name)
+    named_session = find_session(user, request.thread.name)
     known_messages = history.drop_server_calls(messages, request.input.server_call_ids)
     known_history = history.find_known_history(user, known_messages, session=named_session)
     if known_history:

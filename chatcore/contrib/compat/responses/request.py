@@ -4,7 +4,7 @@ Unknown fields are ignored, as OpenAI does: its clients send new ones before ser
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from django.contrib.auth.models import User
@@ -15,11 +15,16 @@ from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.bodies import Body, FilledText, refuse
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.request import (
-    SESSION_HEADER,
     build_ignored_header,
     get_usable_model,
 )
 from chatcore.contrib.compat.client_messages import build_tools
+from chatcore.contrib.compat.programs import (
+    MAX_SESSION_NAME_CHARS,
+    SESSION_HEADER,
+    ThreadName,
+    name_thread,
+)
 from chatcore.contrib.compat.responses.input_items import ItemLoader, ResponseInput, parse_input
 from chatcore.contrib.compat.responses.output_items import ReasoningForm
 from chatcore.contrib.compat.responses.request_tools import RequestTools, join_name, parse_tools
@@ -256,7 +261,7 @@ class ResponseRequest:
     stream: bool = False
     previous_response_id: str = ""
     conversation_id: str = ""
-    session_name: str = ""
+    thread: ThreadName = field(default_factory=ThreadName)
     compact_threshold: int | None = None
     ignored_fields: tuple[str, ...] = ()
 
@@ -305,8 +310,8 @@ def parse_response_request(
     404 for an unknown model, and TooLargeProblem.
     """
     body = ResponseBody.parse(value)
-    session_name = headers.get(SESSION_HEADER, "")[:255]
-    if session_name:
+    thread = name_thread(headers.get(SESSION_HEADER, "")[:MAX_SESSION_NAME_CHARS], headers)
+    if thread.name:
         # Some programs send `store: false` with every request, and their user cannot change it.
         body = body.model_copy(update={"store": True})
     model = default_model
@@ -342,7 +347,7 @@ def parse_response_request(
         stream=body.stream,
         previous_response_id=body.previous_response_id,
         conversation_id=conversation_id,
-        session_name=session_name,
+        thread=thread,
         compact_threshold=next((each for each in reversed(thresholds) if each), None),
         ignored_fields=(*request_tools.ignored_fields, *response_input.ignored_fields),
     )

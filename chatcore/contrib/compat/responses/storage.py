@@ -10,6 +10,7 @@ from django.db import transaction
 
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
+from chatcore.contrib.compat.chat_completions.memory import find_session
 from chatcore.contrib.compat.chat_completions.streams import wait_for_stopped_answer
 from chatcore.contrib.compat.client_messages import ClientMessage, import_messages, store_files
 from chatcore.contrib.compat.content_parts import join_texts
@@ -93,8 +94,9 @@ def _begin_conversation(user: User, request: ResponseRequest, origin: Origin) ->
 
 
 def _create_session(user: User, request: ResponseRequest) -> Session:
-    session = Session(owner=user, model=request.model, tools=[])
-    session.external_id = request.session_name or ids.format_conversation_id(session.pk)
+    parent = find_session(user, request.thread.parent)
+    session = Session(owner=user, model=request.model, tools=[], parent=parent)
+    session.external_id = request.thread.name or ids.format_conversation_id(session.pk)
     session.save(force_insert=True)
     return session
 

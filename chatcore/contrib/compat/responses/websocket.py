@@ -14,6 +14,7 @@ from contextlib import aclosing
 from functools import partial
 
 from django.contrib.auth.models import User
+from django.utils.datastructures import CaseInsensitiveMapping
 
 from chatcore.accounts.senders import find_token_sender
 from chatcore.accounts.sign_out_watch import sign_out_watch
@@ -87,7 +88,9 @@ async def serve_websocket(scope: Scope, receive: Receive, send: Send) -> None:
     with slot, sign_out_watch.watch(sender) as sign_out_event:
         await send({"type": "websocket.accept"})
         text_headers = {name.decode(): value.decode("latin-1") for name, value in headers.items()}
-        await Connection(user, text_headers, receive, send).run(sign_out_event)
+        await Connection(user, CaseInsensitiveMapping(text_headers), receive, send).run(
+            sign_out_event
+        )
 
 
 class Connection:
@@ -97,7 +100,7 @@ class Connection:
         self, user: User, headers: Mapping[str, str], receive: Receive, send: Send
     ) -> None:
         self.user = user
-        self.headers = {"X-Session-Id": headers.get("x-session-id", "")}
+        self.headers = headers
         self._scope = find_scope(headers["authorization"].split()[-1])
         self._receive = receive
         self._send = send
