@@ -23,6 +23,7 @@ from chatcore.files import intake
 from chatcore.models import Message, Session, Turn
 from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.tool_calls import find_calling_message, find_pending_calls
+from chatcore.sessions.wrapping import find_words
 from chatcore.tools.mcp import catalog
 from chatcore.turns import capacity, client_tools, lifecycle, versions, waiting
 from chatcore.turns.announcements import announce_halt
@@ -127,9 +128,7 @@ def start_turn(
         intake.bind_files(question, attachments or (), previous_version=replaces)
         if replaces and attachments is None:
             intake.copy_files(replaces, question)
-        if not locked_session.title:
-            session_row = Session.objects.filter(pk=locked_session.pk)
-            session_row.update(title=build_title(question))
+        _ensure_title(locked_session, question)
         turn.question = question
         _begin_turn(turn, first_event_seq=last_event_seq - 1)
     return turn
@@ -196,6 +195,7 @@ def continue_from_tool_result(
         tool_definitions = client_tools.validate_tools(session, tools)
         versions.supersede_messages(session, after_message=last_message)
         question = versions.find_question(session, last_message)
+        _ensure_title(session, question)
         turn = _build_turn(session, tools=tool_definitions, question=question)
         _announce_and_begin_turn(turn)
     return turn
@@ -297,12 +297,18 @@ def stop_answer(turn_id: UUID) -> bool:
 def build_title(message: Message) -> str:
     """Return a title for a session: the first words of the message, or the names of its files.
 
-    The title ends between two words, unless the first word alone is too long.
+    What a program put around the words does not count. The title ends between two words, unless the
+    first word alone is too long.
     """
-    text = " ".join(message.content.split())
+    text = " ".join((find_words(message.content) or message.content).split())
     if not text:
         text = " ".join(", ".join(message.attachments.values_list("name", flat=True)).split())
     return shorten(text, TITLE_CHARS, placeholder="…").lstrip("…") or text[:TITLE_CHARS]
+
+
+def _ensure_title(session: Session, question: Message) -> None:
+    if not session.title:
+        Session.objects.filter(pk=session.pk).update(title=build_title(question))
 
 
 def _cancel_waiting_turn(turn_id: UUID) -> bool:

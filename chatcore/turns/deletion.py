@@ -10,6 +10,7 @@ from chatcore.context import revisions, sent_requests
 from chatcore.events.types import EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.sessions.changes import record_history_change
+from chatcore.sessions.wrapping import find_words
 from chatcore.sessions.written_titles import is_title_made_of
 from chatcore.signals import messages_deleted
 from chatcore.turns import control, recall
@@ -124,16 +125,19 @@ def _choose_title(session: Session, message: Message, seqs: Collection[int]) -> 
 
     `seqs` are those of all messages that go.
     """
-    text = " ".join(message.content.split())
+    text = " ".join(find_words(message.content).split())
     title_start = session.title.rstrip("…")[:TITLE_MATCH_CHARS]
     is_cut = message.role == Message.Role.USER and text.startswith(title_start)
     if not session.title or not (is_cut or is_title_made_of(session, seqs)):
         return session.title
-    oldest_question = (
+    questions = (
         session.messages.exclude_superseded()
         .filter(role=Message.Role.USER)
         .exclude(pk=message.pk)
         .order_by("seq")
-        .first()
     )
+    oldest_question = questions.first()
+    if oldest_question and not find_words(oldest_question.content):  # a program's surroundings
+        with_words = (each for each in questions.iterator() if find_words(each.content))
+        oldest_question = next(with_words, oldest_question)
     return control.build_title(oldest_question) if oldest_question else ""

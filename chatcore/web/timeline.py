@@ -1,6 +1,6 @@
 """The messages of a chat as the page shows them: with tool results, files, versions and errors."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from django.db.models import Min, Prefetch, prefetch_related_objects
@@ -8,6 +8,8 @@ from django.db.models import Min, Prefetch, prefetch_related_objects
 from chatcore.context import recalled
 from chatcore.context.recalled import RecalledPassage
 from chatcore.models import Attachment, Message, Session, Turn
+from chatcore.sessions import wrapping
+from chatcore.sessions.wrapping import Piece
 from chatcore.turns import versions
 
 
@@ -28,7 +30,8 @@ class TimelineEntry:
     `versions` are the ids of all versions of the message, oldest first; empty if it has only one.
     `failed_turn` is set on the last message of a turn that failed, and `recalled` on the first
     answer of a turn that brought passages back from before the boundary. `is_other_model` tells an
-    answer that another model wrote than the one before it.
+    answer that another model wrote than the one before it. `pieces` are of a user's message that a
+    program wrapped; `is_example` tells a message of an example that a program sent along.
     """
 
     message: Message
@@ -36,6 +39,8 @@ class TimelineEntry:
     versions: list[int] = field(default_factory=list)
     compacted: bool = False
     is_other_model: bool = False
+    is_example: bool = False
+    pieces: list[Piece] = field(default_factory=list)
     failed_turn: Turn | None = None
     recalled: list[RecalledPassage] = field(default_factory=list)
 
@@ -47,6 +52,11 @@ class TimelineEntry:
             for attachment in self.message.attachments.all()
             if attachment.kind == Attachment.Kind.FILE
         ]
+
+    @property
+    def has_words(self) -> bool:
+        """Whether a person wrote something of the message."""
+        return not self.pieces or any(piece.kind == "words" for piece in self.pieces)
 
     @property
     def version_number(self) -> int:
@@ -102,9 +112,27 @@ def build_entries(session: Session, messages: Iterable[Message]) -> list[Timelin
         )
         last_model = message.model or last_model
         timeline_entries.append(entry)
+    _mark_wrappings(session, timeline_entries)
     _mark_failed_turns(timeline_entries)
     _add_recalled_passages(timeline_entries)
     return timeline_entries
+
+
+def _mark_wrappings(session: Session, timeline_entries: Sequence[TimelineEntry]) -> None:
+    """Tell what programs put around words. What a person wrote on the page is never folded."""
+    messages = [entry.message for entry in timeline_entries]
+    for entry in timeline_entries[: wrapping.count_example_messages(messages)]:
+        entry.is_example = True
+    for entry in timeline_entries:
+        message = entry.message
+        is_of_program = session.external_id is not None or bool(message.turn and message.turn.tools)
+        if message.role != Message.Role.USER or not is_of_program:
+            continue
+        pieces = wrapping.split_text(message.content)
+        if entry.is_example:
+            entry.pieces = [wrapping.Piece(message.content, "wrapping")]
+        elif any(piece.kind != "words" for piece in pieces):
+            entry.pieces = pieces
 
 
 def _add_recalled_passages(timeline_entries: list[TimelineEntry]) -> None:

@@ -14,7 +14,7 @@ import { EventStream } from "./event_stream.js";
 import { EventType } from "./event_types.js";
 import "./local_time.js";
 import { LongChatNote } from "./long_chat_note.js";
-import { MessageActions } from "./message_actions.js";
+import { MessageActions, getSourceText } from "./message_actions.js";
 import { OtherModel } from "./other_model.js";
 import { buildPath } from "./paths.js";
 import { RunStatus } from "./run_status.js";
@@ -376,7 +376,7 @@ class ChatStream extends HTMLElement {
     const question = [...this.timeline.list.querySelectorAll(".user")]
       .filter((user) => user.compareDocumentPosition(button) & Node.DOCUMENT_POSITION_FOLLOWING)
       .at(-1);
-    if (question) this.composer.setText(question.querySelector(".words").textContent);
+    if (question) this.composer.setText(getSourceText(question));
   }
 }
 

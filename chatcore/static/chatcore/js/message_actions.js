@@ -190,10 +190,11 @@ const ACTS = {
   delete: (actions, article) => actions.confirmDelete(article),
 };
 
-// Return the text of a message as it was written, before markdown was applied.
-function getSourceText(article) {
+// Return the text of a message as it was written, before markdown was applied; with what a program
+// put around it.
+export function getSourceText(article) {
   return article.matches(".user")
-    ? article.querySelector(".words").textContent
+    ? [...article.querySelectorAll("[data-source]")].map((piece) => piece.textContent).join("")
     : getMarkdownView(article.querySelector(".prose")).text;
 }
 
