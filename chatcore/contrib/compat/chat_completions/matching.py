@@ -201,25 +201,17 @@ class HistoryMatch:
 def match_history(
     session: Session,
     messages: Sequence[ClientMessage],
-    on_divergence: OnDivergence = OnDivergence.EDIT,
+    on_divergence: OnDivergence | None = None,
 ) -> HistoryMatch:
     """Find where the client's history continues the stored one, or leaves it.
 
-    Reads at most EXTRA_MESSAGES rows more than the client sent messages. Raises the 409 problem
-    `history_diverged` if the history leaves the stored one, and that is to be refused.
+    Without `on_divergence`, a history that leaves the stored one is an edit, and messages of the
+    user alone are new ones: many clients send only these. Raises the 409 problem `history_diverged`
+    if the history leaves the stored one, and that is to be refused.
     """
+    # The end of a long session is enough to find what a history continues.
     limit = len(messages) + EXTRA_MESSAGES
-    rows = list(
-        session.messages.exclude_superseded()
-        .exclude(role=Message.Role.SYSTEM)
-        .order_by("-seq")
-        .values(*MESSAGE_COLUMNS)[:limit]
-    )
-    rows.reverse()
-    is_from_start = len(rows) < limit
-    stored_messages = build_stored_messages(
-        row for row in rows if row["status"] in ("complete", "interrupted")
-    )
+    stored_messages, is_from_start = _load_messages(session, "-seq", limit)
     if not stored_messages:
         return HistoryMatch(new_messages=messages)
     candidates = [stored_messages]
@@ -231,10 +223,12 @@ def match_history(
         history_match = _match_stored(session, messages, candidate)
         if history_match:
             return history_match
-    if all(message.role != "assistant" for message in messages):
+    is_edit = on_divergence is OnDivergence.EDIT
+    if not is_edit and all(message.role != "assistant" for message in messages):
         return HistoryMatch(new_messages=messages)
-    if on_divergence is OnDivergence.EDIT:
+    if is_edit or on_divergence is None:
         edit = _match_edit(session, messages, stored_messages, is_from_start=is_from_start)
+        edit = edit or _match_early_edit(session, messages, replaces_all=is_edit)
         if edit:
             return edit
     if on_divergence is not OnDivergence.REFUSE:
@@ -247,6 +241,20 @@ def match_history(
         "These messages do not continue the messages of the session.",
         param="messages",
     )
+
+
+def _load_messages(session: Session, order: str, limit: int) -> tuple[list[StoredMessage], bool]:
+    """Return the newest or the oldest current messages, in their order, and if these are all.
+
+    `order` is "-seq" for the newest ones, "seq" for the oldest.
+    """
+    current_messages = session.messages.exclude_superseded().exclude(role=Message.Role.SYSTEM)
+    rows = list(current_messages.order_by(order).values(*MESSAGE_COLUMNS)[:limit])
+    rows.sort(key=lambda row: row["seq"])
+    stored_messages = build_stored_messages(
+        row for row in rows if row["status"] in ("complete", "interrupted")
+    )
+    return stored_messages, len(rows) < limit
 
 
 def _match_stored(
@@ -309,6 +317,23 @@ def _match_edit(
     )
 
 
+def _match_early_edit(
+    session: Session, messages: Sequence[ClientMessage], *, replaces_all: bool
+) -> HistoryMatch | None:
+    """Return the match of an edit in the beginning of a session of which only the end was read.
+
+    None if the histories have no beginning in common, unless the client says that this is an edit
+    of everything.
+    """
+    stored_messages, _ = _load_messages(session, "seq", len(messages) + 1)
+    if not stored_messages:
+        return None
+    has_same_beginning = build_key(messages[0]) == build_key(stored_messages[0])
+    if not (has_same_beginning or replaces_all):
+        return None
+    return _match_edit(session, messages, stored_messages, is_from_start=True)
+
+
 def _find_common_run(
     messages: Sequence[ClientMessage],
     stored_messages: Sequence[StoredMessage],
@@ -324,7 +349,9 @@ def _find_common_run(
     stored_keys = [build_key(message) for message in stored_messages]
     lengths = list(measure_beginnings(client_keys, stored_keys))
     best_length = max(lengths, default=0)
-    if is_from_start and best_length and lengths[best_length - 1] == best_length:
+    if best_length == 0:
+        return 0, 0
+    if is_from_start and lengths[best_length - 1] == best_length:
         return 0, best_length
     last_index = max(
         (index for index, each in enumerate(lengths) if each == best_length), default=0

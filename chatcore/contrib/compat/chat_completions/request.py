@@ -111,7 +111,7 @@ class CompletionRequest:
     stream: bool = False
     include_usage: bool = False
     thread: ThreadName = field(default_factory=ThreadName)
-    on_divergence: OnDivergence = OnDivergence.EDIT
+    on_divergence: OnDivergence | None = None
     ignored_fields: tuple[str, ...] = ()
 
     @property
@@ -242,9 +242,14 @@ def parse_session_name(body: Mapping[str, object], headers: Mapping[str, str]) -
     return name
 
 
-def parse_on_divergence(headers: Mapping[str, str]) -> OnDivergence:
-    """Return what a history that leaves the stored one means. Raises the 400 problem."""
-    value = headers.get(DIVERGENCE_HEADER) or OnDivergence.EDIT
+def parse_on_divergence(headers: Mapping[str, str]) -> OnDivergence | None:
+    """Return what a history that leaves the stored one means; None if the client does not say.
+
+    Raises the 400 problem.
+    """
+    value = headers.get(DIVERGENCE_HEADER)
+    if not value:
+        return None
     try:
         return OnDivergence(value.lower())
     except ValueError:

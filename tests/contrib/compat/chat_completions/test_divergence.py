@@ -125,6 +125,48 @@ def test_the_same_question_each_time_is_a_new_one_each_time(
     assert load_texts() == ["Status?", "Fine, 0.", "Status?", "Fine, 1.", "Status?", "Fine, 2."]
 
 
+AS_EDIT = {"X-Session-On-Divergence": "edit"}
+
+
+def test_an_edit_of_the_first_message_is_an_edit_where_the_client_says_so(
+    client: OpenAI, talk: list[str]
+) -> None:
+    ask(client, user_says("Where is Rome?"), extra_headers=AS_EDIT)
+    assert load_texts() == ["Where is Rome?", "The new answer."]
+    assert load_superseded_texts() == set(talk)
+    replaced_message = Message.objects.get(content="Where is Rome?").replaces
+    assert replaced_message
+    assert replaced_message.content == talk[0]
+
+
+def test_the_first_question_alone_is_answered_again_where_the_client_says_so(
+    client: OpenAI, talk: list[str]
+) -> None:
+    ask(client, user_says(talk[0]), extra_headers=AS_EDIT)
+    assert load_texts() == [talk[0], "The new answer."]
+
+
+def test_a_new_question_alone_is_new_where_the_client_says_nothing(
+    client: OpenAI, talk: list[str]
+) -> None:
+    ask(client, user_says("Where is Rome?"))
+    assert load_texts() == [*talk, "Where is Rome?", "The new answer."]
+
+
+@pytest.mark.parametrize("headers", [{}, AS_EDIT])
+def test_an_early_message_of_a_long_session_can_be_edited(
+    client: OpenAI, scripted: ScriptedModel, headers: dict[str, str]
+) -> None:
+    history = build_history(*(f"Text {number}." for number in range(201)))
+    scripted.default = Reply(text="The new answer.")
+    ask(client, history)
+    ask(client, [*history[:2], *user_says("Another text.")], extra_headers=headers)
+    assert load_texts() == ["Text 0.", "Text 1.", "Another text.", "The new answer."]
+    if headers:
+        ask(client, user_says("The first text."), extra_headers=headers)
+        assert load_texts() == ["The first text.", "The new answer."]
+
+
 TITLE_CALLS: list[list[dict[str, Any]]] = [
     user_says(
         "### Task:\nGenerate a concise, 3-5 word title with an emoji.\n### Chat History:\n"
