@@ -20,7 +20,7 @@ from compaction.memory.core.ledger.languages.changes import (
 )
 from compaction.memory.core.ledger.lines import LedgerLine, normalize_text
 from compaction.memory.core.ledger.sentences import mask_quotations
-from compaction.memory.core.ledger.values import find_values
+from compaction.memory.core.ledger.values import CACHED_SENTENCES, find_values
 from textkit.stems import fold_letters, list_stems
 from textkit.stop_words import STOP_WORDS
 
@@ -59,19 +59,22 @@ def get_place(line: LedgerLine) -> Place:
     return line.seq, normalize_text(line.text)
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=CACHED_SENTENCES)
 def find_change(text: str) -> Change:
     """Return how a sentence takes something back; empty if it does not."""
     words = mask_quotations(text).lower().replace("’", "'")
     is_correction = bool(CORRECTIONS.search(words))
     request = find_request(words)
-    # "Forget 8080, use 9090" gives another value.
-    gives_value = any(_CLAUSE_MARK.search(text, 0, each.start) for each in find_values(text))
-    if request and not gives_value and (request.is_of_memory or not is_correction):
+    if request and (request.is_of_memory or not is_correction) and not _gives_value(text):
         return "forgetting"
     if is_correction:
         return "correction"
     return "turn" if TURNS.search(words) else ""
+
+
+def _gives_value(text: str) -> bool:
+    """Return whether a request gives another value: "Forget 8080, use 9090"."""
+    return any(_CLAUSE_MARK.search(text, 0, each.start) for each in find_values(text))
 
 
 def tie_corrections(lines: Iterable[LedgerLine]) -> dict[Place, Tie]:
@@ -185,7 +188,7 @@ def _begins_with_pronoun(text: str) -> bool:
     return text.split(maxsplit=1)[0].lower() in PRONOUNS
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=CACHED_SENTENCES)
 def list_subject(text: str) -> frozenset[str]:
     """Return the stems of the words that say what a sentence is about, without its values."""
     for value in reversed(find_values(text)):
@@ -202,7 +205,7 @@ def list_things(text: str) -> frozenset[str]:
     return list_subject(text) | list_values(text)
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=CACHED_SENTENCES)
 def list_request_subject(text: str) -> frozenset[str]:
     """Return what a request to forget is about; empty for "forget that"."""
     request = find_request(mask_quotations(text).lower().replace("’", "'"))
@@ -216,7 +219,7 @@ def _count_shared_values(text: str, other_text: str) -> int:
     return len(list_values(text) & list_values(other_text))
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=CACHED_SENTENCES)
 def list_values(text: str) -> frozenset[str]:
     """Return the exact values of a sentence, in lower case."""
     return frozenset(value.text.casefold() for value in find_values(text))
@@ -228,7 +231,7 @@ def _compare_values(text: str, other_text: str) -> int:
     return 2 if any(kind.startswith("form ") for kind in shared) else int(bool(shared))
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=CACHED_SENTENCES)
 def _list_kinds(text: str) -> frozenset[str]:
     values = find_values(text)
     return frozenset(

@@ -77,18 +77,12 @@ class Removal:
         statements = [line for line in statements if get_place(line) not in excluded_places]
         self._forgotten = find_forgotten(statements)
         self.last_seq = max(self._forgotten.values(), default=0)
-        kept: set[str] = set()
-        things: set[str] = set()
-        values: set[str] = set()
-        for line in statements:
-            if get_place(line) in self._forgotten:
-                things |= list_things(line.text)
-                values |= list_values(line.text)
-            elif find_change(line.text) != "forgetting":
-                kept |= list_things(line.text)
-        self._things = things - kept
-        self._values = values - kept
-        self._subjects = list(self._list_subjects(statements))
+        self._things: set[str] = set()
+        self._values: set[str] = set()
+        self._subjects: list[tuple[frozenset[str], int, int]] = []
+        if self._forgotten:  # else there is no need to read each statement for its words
+            self._gather_words(statements)
+            self._subjects = list(self._list_subjects(statements))
 
     def __bool__(self) -> bool:
         return bool(self._forgotten)
@@ -110,8 +104,10 @@ class Removal:
 
     def says_forgotten(self, sentence: str, *, seq: int = 0, role: str = "assistant") -> bool:
         """Return whether a sentence says what the user wants forgotten."""
+        if not self or find_change(sentence) == "forgetting":
+            return False
         things = list_things(sentence)
-        if find_change(sentence) == "forgetting" or not things:
+        if not things:
             return False
         if role == "user" and seq:
             place = (seq, normalize_text(" ".join(sentence.split())))
@@ -122,6 +118,18 @@ class Removal:
             return False
         is_echo = len(things & self._things) >= len(things) * ECHO_SHARE
         return is_echo or self._is_of_subject(things, max(0, seq - REPLY_MESSAGES))
+
+    def _gather_words(self, statements: Sequence[LedgerLine]) -> None:
+        """Note the words and values that only forgotten statements have."""
+        kept: set[str] = set()
+        for line in statements:
+            if get_place(line) in self._forgotten:
+                self._things |= list_things(line.text)
+                self._values |= list_values(line.text)
+            elif find_change(line.text) != "forgetting":
+                kept |= list_things(line.text)
+        self._things -= kept
+        self._values -= kept
 
     def _is_of_subject(self, things: Collection[str], seq: int) -> bool:
         return any(

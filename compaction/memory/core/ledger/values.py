@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Literal
 
@@ -10,6 +11,7 @@ from compaction.memory.core.ledger.languages import LANGUAGES
 from textkit.calendar import MONTH_NAMES, MONTHS, WEEKDAY_NAMES
 
 SENTENCE_VALUES = 24  # a sentence with more is a row of data; the first are enough
+CACHED_SENTENCES = 8_192  # those of a thousand messages, which are compared several times
 
 Category = Literal["address", "date", "time", "number", "identifier", "name"]
 
@@ -236,9 +238,10 @@ class Value:
         return self.form == "plain" and len(self.text) == 1
 
 
-def find_values(text: str) -> list[Value]:
+@lru_cache(maxsize=CACHED_SENTENCES)
+def find_values(text: str) -> tuple[Value, ...]:
     """Return the exact values of a sentence in their order; none overlaps another."""
-    values = []
+    values: list[Value] = []
     if _HAS_VALUE.search(text):
         for match in islice(_VALUE.finditer(text), SENTENCE_VALUES):
             form = str(match.lastgroup).split("_")[0]
@@ -249,7 +252,7 @@ def find_values(text: str) -> list[Value]:
                         start=match.start(), end=match.start() + len(value), text=value, form=form
                     )
                 )
-    return values
+    return tuple(values)
 
 
 def find_weekdays(text: str) -> Iterator[Value]:
