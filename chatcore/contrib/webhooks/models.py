@@ -75,10 +75,16 @@ class WebhookDelivery(models.Model):
                 name="further_attempts",
             ),
             models.Index(fields=["-created_at", "-id"], name="deliveries_by_time"),
+            # The filters of the admin's list that find few of many.
             models.Index(
                 fields=["-created_at", "-id"],
                 condition=Q(status="failed"),
                 name="failed_deliveries",
+            ),
+            models.Index(
+                fields=["-created_at", "-id"],
+                condition=Q(status="pending"),
+                name="pending_deliveries",
             ),
         ]
 
