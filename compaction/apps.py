@@ -15,9 +15,11 @@ keep_old_names(
         "compaction.worker": "compaction.runs",
         "compaction.worker.cluster": "compaction.runs.worker",
         "compaction.checks": "compaction.policies.checks",
-        "compaction.shortcuts": "compaction.api.shortcuts",
+        "compaction.shortcuts": "compaction.systems.neurolink.shortcuts",
+        "compaction.api.shortcuts": "compaction.systems.neurolink.shortcuts",
+        "compaction.core.budget_check": "compaction.systems.neurolink.budget_check",
         "compaction.sizing": "compaction.sessions",
-        "compaction.core.excerpts": "compaction.core.budget_check",
+        "compaction.core.excerpts": "compaction.systems.neurolink.budget_check",
     }
 )
 

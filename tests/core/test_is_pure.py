@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CORES = ("compaction.core", "compaction.memory.core")
 OURS = (
     *CORES,
+    "compaction.systems.neurolink.budget_check",
     "textkit.calendar",
     "textkit.relative_days",
     "textkit.sentences",

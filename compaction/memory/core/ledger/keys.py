@@ -1,6 +1,7 @@
 """Say what a line is about: the noun phrase of a value, the content words of a rule."""
 
 import re
+from collections.abc import Sequence
 
 from compaction.memory.core.ledger.languages import LANGUAGES
 from compaction.memory.core.ledger.lines import KEY_CHARS
@@ -34,7 +35,7 @@ _NAMING = re.compile(
 _SUFFIXES = {"date": "date", "time": "time", "address": "address", "name": "name"}
 
 
-def build_value_key(sentence: Sentence, value: Value, values: list[Value]) -> str:
+def build_value_key(sentence: Sentence, value: Value, values: Sequence[Value]) -> str:
     """Return what a value is about: the noun phrase before it, or else the one after it.
 
     A date, a time, an address and a name of the same thing are told apart by the key's last word.
@@ -50,7 +51,7 @@ def build_value_key(sentence: Sentence, value: Value, values: list[Value]) -> st
     return f"{phrase} ({suffix})"
 
 
-def _find_phrase_before(sentence: Sentence, value: Value, values: list[Value]) -> list[str]:
+def _find_phrase_before(sentence: Sentence, value: Value, values: Sequence[Value]) -> list[str]:
     """Return the nouns that stand before a value in its clause, in their order."""
     text = _blank_values(sentence, value, values, end=value.start)
     boundaries = list(_BOUNDARY.finditer(text))
@@ -63,7 +64,7 @@ def _find_phrase_before(sentence: Sentence, value: Value, values: list[Value]) -
     return _take_phrase(_WORD.findall(text)[::-1])[::-1]
 
 
-def _find_phrase_after(sentence: Sentence, value: Value, values: list[Value]) -> list[str]:
+def _find_phrase_after(sentence: Sentence, value: Value, values: Sequence[Value]) -> list[str]:
     """Return the nouns that stand behind a value in its clause: "8080 is the staging port"."""
     text = _blank_values(sentence, value, values, start=value.end)
     boundary = _BOUNDARY.search(text)
@@ -73,7 +74,7 @@ def _find_phrase_after(sentence: Sentence, value: Value, values: list[Value]) ->
 
 
 def _blank_values(
-    sentence: Sentence, value: Value, values: list[Value], *, start: int = 0, end: int | None = None
+    sentence: Sentence, value: Value, values: Sequence[Value], *, start: int = 0, end: int | None = None
 ) -> str:
     """Return a part of the sentence without the values in it, apart from those that name."""
     parts = []
@@ -118,7 +119,7 @@ def _take_phrase(words: list[str]) -> list[str]:
     return phrase
 
 
-def build_sentence_key(sentence: Sentence, values: list[Value]) -> str:
+def build_sentence_key(sentence: Sentence, values: Sequence[Value]) -> str:
     """Return what a rule, preference, decision or commitment is about.
 
     That is a topic which can have only one rule (the language of answers), or the words that carry

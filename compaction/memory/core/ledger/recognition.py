@@ -1,7 +1,7 @@
 """Recognize the lines of the ledger in a message, without a model."""
 
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 
 from compaction.core.credentials import PLACEHOLDER, remove_credentials
 from compaction.memory.core.ledger.corrections import find_change
@@ -96,7 +96,7 @@ def recognize_lines(text: str, *, role: str, seq: int) -> tuple[LedgerLine, ...]
 
 
 def _build_change_line(
-    sentence: Sentence, values: list[Value], *, seq: int
+    sentence: Sentence, values: Sequence[Value], *, seq: int
 ) -> Iterator[LedgerLine]:
     """Yield a line for a sentence that is none otherwise and takes something back."""
     change = find_change(sentence.text)
@@ -162,7 +162,7 @@ def states_absence(sentence: Sentence, words: Set[str]) -> bool:
 
 
 def _build_value_lines(
-    sentence: Sentence, words: Set[str], values: list[Value], *, seq: int
+    sentence: Sentence, words: Set[str], values: Sequence[Value], *, seq: int
 ) -> list[LedgerLine]:
     """Return a line for each thing that the sentence gives a value."""
     collected_values = _collect_values(sentence, words, values)
@@ -174,7 +174,7 @@ def _build_value_lines(
     ]
 
 
-def _collect_values(sentence: Sentence, words: Set[str], values: list[Value]) -> list[Value]:
+def _collect_values(sentence: Sentence, words: Set[str], values: Sequence[Value]) -> list[Value]:
     """Return the values of a sentence that are worth a line, in their order."""
     if sentence.is_question and not _ASKS_FOR_ACTION.search(sentence.words):
         values = [value for value in values if value.category in {"address", "identifier"}]
@@ -197,7 +197,7 @@ def _is_given(sentence: Sentence, value: Value) -> bool:
     return value.form == "plain" and names_its_noun(sentence, value)
 
 
-def _find_key(sentence: Sentence, value: Value, values: list[Value]) -> str:
+def _find_key(sentence: Sentence, value: Value, values: Sequence[Value]) -> str:
     """Return a value's key. One that a question or a letter names is about itself only."""
     if not sentence.is_question and sentence.origin == "own":
         key = build_value_key(sentence, value, values)

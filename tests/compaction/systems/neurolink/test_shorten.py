@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.core.budget_check import estimate_tokens, truncate_to_token_budget
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
+from compaction.systems.neurolink.budget_check import estimate_tokens, truncate_to_token_budget
 
 PROSE = "One two three. Four five six. Seven eight nine ten eleven twelve."
 

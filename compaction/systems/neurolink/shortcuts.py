@@ -10,13 +10,6 @@ from typing import TypedDict, Unpack
 from uuid import UUID
 
 from chatcore.providers import overflow
-from compaction.core.budget_check import (
-    BudgetCheck,
-    check_context_budget,
-    estimate_messages_tokens,
-    estimate_tokens,
-    truncate_to_token_budget,
-)
 from compaction.core.policy import STAGES, Policy
 from compaction.core.transcript import TranscriptEntry
 from compaction.models import CompactionRun
@@ -25,6 +18,13 @@ from compaction.sessions import request_size, session_context
 from compaction.sessions.facts import load_session_facts
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.transcripts import load_transcript
+from compaction.systems.neurolink.budget_check import (
+    BudgetCheck,
+    check_context_budget,
+    estimate_messages_tokens,
+    estimate_tokens,
+    truncate_to_token_budget,
+)
 
 __all__ = [
     "BudgetCheck",

@@ -6,14 +6,14 @@ import pytest
 
 from chatcore.models import Session
 from chatcore.providers.errors import ContextOverflow, ProviderRateLimited
-from compaction.api.shortcuts import (
+from compaction.models import CompactionRun
+from compaction.systems.neurolink.shortcuts import (
     compact_session,
     get_context_overflow_provider,
     get_context_stats,
     is_context_overflow_error,
     needs_compaction,
 )
-from compaction.models import CompactionRun
 from models_registry.models import AiModel, Provider
 from tests.support.compaction_sessions import fill_session, list_summary_calls, summarize_or_chat
 from tests.support.preset_sessions import set_policy

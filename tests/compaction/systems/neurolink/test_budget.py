@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 from compaction.core.budget import compute_available_input, compute_reserve, plan
-from compaction.core.budget_check import (
+from compaction.core.knobs import PolicyError
+from compaction.core.presets import PRESETS
+from compaction.systems.neurolink.budget_check import (
     Breakdown,
     check_context_budget,
     estimate_messages_tokens,
     estimate_tokens,
     truncate_to_token_budget,
 )
-from compaction.core.knobs import PolicyError
-from compaction.core.presets import PRESETS
 
 NEUROLINK = PRESETS["neurolink"]
 

@@ -6,10 +6,14 @@ import pytest
 
 from chatcore.context import builder
 from chatcore.models import Message, Session
-from compaction.api.shortcuts import compact_session, get_context_stats, needs_compaction
 from compaction.core.knobs import PolicyError
 from compaction.models import CompactionRun
 from compaction.policies import UnknownPolicy
+from compaction.systems.neurolink.shortcuts import (
+    compact_session,
+    get_context_stats,
+    needs_compaction,
+)
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
     SUMMARY,

@@ -1,0 +1,1 @@
+"""What NeuroLink offers to programs: calls that measure and compact, and plain functions."""
