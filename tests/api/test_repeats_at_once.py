@@ -16,6 +16,7 @@ from rest_framework.test import APIClient
 
 from chatcore.contrib.compat.chat_completions.memory import get_or_create_session
 from chatcore.contrib.compat.chat_completions.request import CompletionRequest
+from chatcore.contrib.compat.programs import ThreadName
 from chatcore.contrib.prompts.models import Prompt
 from chatcore.models import Session
 from compaction.models import CompactionRun, ModelRatio
@@ -59,8 +60,9 @@ def test_triggers_of_a_compaction_share_one_run(session: Session) -> None:
 
 def test_first_requests_of_a_named_session_share_one(user: User, model: AiModel) -> None:
     for number in range(ROUNDS):
+        thread = ThreadName(f"chat {number}")
         request = CompletionRequest(
-            model=model, model_name="m", system=None, messages=[], session_name=f"chat {number}"
+            model=model, model_name="m", system=None, messages=[], thread=thread
         )
         sessions = do_at_once(functools.partial(get_or_create_session, user, request))
         assert len({session.pk for session in sessions}) == 1

@@ -74,7 +74,12 @@ def _find_phrase_after(sentence: Sentence, value: Value, values: Sequence[Value]
 
 
 def _blank_values(
-    sentence: Sentence, value: Value, values: Sequence[Value], *, start: int = 0, end: int | None = None
+    sentence: Sentence,
+    value: Value,
+    values: Sequence[Value],
+    *,
+    start: int = 0,
+    end: int | None = None,
 ) -> str:
     """Return a part of the sentence without the values in it, apart from those that name."""
     parts = []
