@@ -60,7 +60,7 @@ def test_triggers_of_a_compaction_share_one_run(session: Session) -> None:
 
 def test_first_requests_of_a_named_session_share_one(user: User, model: AiModel) -> None:
     for number in range(ROUNDS):
-        thread = ThreadName(f"chat {number}")
+        thread = ThreadName(name=f"chat {number}")
         request = CompletionRequest(
             model=model, model_name="m", system=None, messages=[], thread=thread
         )
