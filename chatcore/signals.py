@@ -15,7 +15,7 @@ response_completed = Signal()
 # Arguments: session_id (UUID), turn_id (UUID), status (str, a value of Turn.Status).
 turn_halted = Signal()
 
-# The next four are sent in the transaction that makes the change, while the session's row is
+# The next five are sent in the transaction that makes the change, while the session's row is
 # locked. So receivers must be fast, and an exception in one undoes the change.
 
 # These messages are being deleted: what was written from them has to go.
@@ -35,6 +35,12 @@ context_rewound = Signal()
 # the newest summary that covers only these.
 # Arguments: session (Session), source (Session), last_seq (int).
 session_forked = Signal()
+
+# A client has summarized its conversation by itself, and goes on with its summary in place of all
+# messages before number `boundary_seq`. These stay in the chat.
+# Arguments: session (Session), summary (str), boundary_seq (int), mark (dict[str, str]), which the
+# placement of a revision with the summary has to contain: it tells the summary when it comes again.
+history_summarized = Signal()
 
 # Sent outside any transaction before a request of a session is built, to bring up to date what is
 # sent beside its summary, if an app's `pre_request_sql` holds. The request waits for the receivers.

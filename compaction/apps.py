@@ -45,6 +45,7 @@ class Compaction(ExtensionConfig):
             (signals.messages_deleted, "runs.receivers.forget_messages"),
             (signals.messages_superseded, "runs.receivers.supersede_messages"),
             (signals.context_rewound, "runs.history.follow_rewind"),
+            (signals.history_summarized, "runs.client_summaries.install_client_summary"),
             (signals.session_forked, "runs.receivers.copy_state_to_fork"),
             (signals.model_confirmed, "sessions.calibration.forget_window"),
         ):

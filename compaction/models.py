@@ -62,6 +62,7 @@ class CompactionRun(models.Model):
         ON_MODEL_CHANGE = "on_model_change"
         ON_OVERFLOW = "on_overflow"
         MANUAL = "manual"
+        BY_CLIENT = "by_client"  # a program brought its own summary
 
     class Status(models.TextChoices):
         QUEUED = "queued"

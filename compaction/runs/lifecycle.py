@@ -259,6 +259,11 @@ def _describe_period(
     last_seq = outcome.summarized_up_to or boundary_seq - 1
     if not outcome.summary or policy.summary.spans == "frozen":
         return ""
+    return describe_period(session_id, last_seq)
+
+
+def describe_period(session_id: UUID, last_seq: int) -> str:
+    """Return the days of the messages up to a number as a heading; empty if there are none."""
     days = load_period(session_id, 1, last_seq)
     return f"Messages of {describe_days(*days)}:" if days else ""
 

@@ -3,14 +3,21 @@
 The client sends its whole history with each request. The longest beginning of it that is also the
 end of the stored history is known; what follows is new. A history without such a beginning was
 changed by the client. By default it is an edit: the stored messages after the last common one are
-superseded, and stay as a version.
+superseded, and stay as a version. One that begins with a summary of the client's own is no edit
+(client_summaries.py).
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 
+from chatcore.contrib.compat.chat_completions.client_summaries import (
+    ClientSummary,
+    drop_known_summaries,
+    find_client_summary,
+    list_known_keys,
+)
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.messages import (
     MESSAGE_COLUMNS,
@@ -189,13 +196,15 @@ class HistoryMatch:
 
     With `new_messages`; or with none, and then `regenerate_pk` is the message to answer again. In
     an edit, the stored messages with a `seq` above `superseded_after` are superseded first, and
-    `replaced_pk` is the one that the only new message is another version of.
+    `replaced_pk` is the one that the only new message is another version of. `summary` is what the
+    client sends in place of older messages, which stay.
     """
 
     new_messages: Sequence[ClientMessage] = ()
     regenerate_pk: int | None = None
     superseded_after: int | None = None
     replaced_pk: int | None = None
+    summary: ClientSummary | None = None
 
 
 def match_history(
@@ -214,13 +223,11 @@ def match_history(
     stored_messages, is_from_start = _load_messages(session, "-seq", limit)
     if not stored_messages:
         return HistoryMatch(new_messages=messages)
-    candidates = [stored_messages]
-    # A client may or may not have seen an answer that was interrupted, so both are tried.
-    complete_messages = [message for message in stored_messages if not message.is_interrupted]
-    if len(complete_messages) < len(stored_messages):
-        candidates.append(complete_messages)
-    for candidate in candidates:
-        history_match = _match_stored(session, messages, candidate)
+    history_match = _match_continued(session, messages, stored_messages)
+    if history_match:
+        return history_match
+    if on_divergence in (None, OnDivergence.APPEND):
+        history_match = _match_summarized(session, messages, stored_messages)
         if history_match:
             return history_match
     is_edit = on_divergence is OnDivergence.EDIT
@@ -255,6 +262,102 @@ def _load_messages(session: Session, order: str, limit: int) -> tuple[list[Store
         row for row in rows if row["status"] in ("complete", "interrupted")
     )
     return stored_messages, len(rows) < limit
+
+
+def _match_continued(
+    session: Session, messages: Sequence[ClientMessage], stored_messages: Sequence[StoredMessage]
+) -> HistoryMatch | None:
+    """Return the match if the client's history continues the stored one."""
+    candidates = [stored_messages]
+    # A client may or may not have seen an answer that was interrupted, so both are tried.
+    complete_messages = [message for message in stored_messages if not message.is_interrupted]
+    if len(complete_messages) < len(stored_messages):
+        candidates.append(complete_messages)
+    matches = (_match_stored(session, messages, candidate) for candidate in candidates)
+    return next((history_match for history_match in matches if history_match), None)
+
+
+def _match_summarized(
+    session: Session, messages: Sequence[ClientMessage], stored_messages: Sequence[StoredMessage]
+) -> HistoryMatch | None:
+    """Return the match of a history that begins with a summary of the client's own.
+
+    What follows the summary continues the stored messages, or is an edit of the newest ones.
+    """
+    known_keys = list_known_keys(session)
+    rest = drop_known_summaries(messages, known_keys) if known_keys else messages
+    if rest and rest[0] is not messages[0]:
+        return _match_behind_summary(session, rest, stored_messages)
+    head_length, start, length = _find_tail(rest, stored_messages)
+    summary = find_client_summary(
+        session,
+        rest,
+        stored_messages,
+        head_length=head_length,
+        tail_start=start if length else None,
+    )
+    if summary is None:
+        return None
+    rest = rest[summary.length :]
+    if not length:
+        return HistoryMatch(new_messages=rest, summary=summary)
+    return replace(_match_behind_summary(session, rest, stored_messages), summary=summary)
+
+
+def _find_tail(
+    messages: Sequence[ClientMessage], stored_messages: Sequence[StoredMessage]
+) -> tuple[int, int, int]:
+    """Return how many messages come before the first stored ones, and where these are stored.
+
+    The length of these is 0 if the newest stored messages are not among those of the client. The
+    summary may be the newest stored answer, if the program asked for it in the session. Then the
+    messages that were stored before that question stand behind it.
+    """
+    stored_keys = [build_key(message) for message in stored_messages]
+    known_keys = set(stored_keys)
+    client_keys = build_client_keys(messages, stored_messages)
+    index = 0
+    while True:
+        while index < len(messages) and client_keys[index] not in known_keys:
+            index += 1
+        start, length = _find_common_run(messages[index:], stored_messages)
+        earlier_start, earlier_length = _find_common_run(
+            messages[index + length :], stored_messages[:start]
+        )
+        goes_back = earlier_length and earlier_start + earlier_length >= start - 1
+        if not (index and length and goes_back):
+            break
+        index += length
+    later_messages = stored_messages[start + length :]
+    last_keys = set(stored_keys[_find_second_last_question(stored_messages) :])
+    # A program asks for its summary in one exchange, which may be stored behind the tail.
+    is_end = sum(message.role == "user" for message in later_messages) <= 1
+    is_end |= any(key in client_keys[index:] for key in last_keys)
+    return index, start, length if is_end else 0
+
+
+def _find_second_last_question(stored_messages: Sequence[StoredMessage]) -> int:
+    questions = [index for index, each in enumerate(stored_messages) if each.role == "user"]
+    return questions[-2] if len(questions) > 1 else 0
+
+
+def _match_behind_summary(
+    session: Session, messages: Sequence[ClientMessage], stored_messages: Sequence[StoredMessage]
+) -> HistoryMatch:
+    """Return the match of what follows a client's summary. Nothing before it is superseded."""
+    history_match = _match_continued(session, messages, stored_messages)
+    if history_match:
+        return history_match
+    start, length = _find_common_run(messages, stored_messages)
+    common_messages = stored_messages[start : start + length]
+    length = count_same_contents(session, messages[:length], common_messages)
+    if length == 0:
+        return HistoryMatch(new_messages=_list_messages_after_answer(messages))
+    if length == len(messages):
+        return HistoryMatch(regenerate_pk=common_messages[-1].pk)
+    return HistoryMatch(
+        new_messages=messages[length:], superseded_after=common_messages[length - 1].seq
+    )
 
 
 def _match_stored(
@@ -338,7 +441,7 @@ def _find_common_run(
     messages: Sequence[ClientMessage],
     stored_messages: Sequence[StoredMessage],
     *,
-    is_from_start: bool,
+    is_from_start: bool = False,
 ) -> tuple[int, int]:
     """Return where the longest beginning of the client's history is stored, and its length.
 

@@ -15,6 +15,7 @@ from chatcore.base.threads import run_in_thread
 from chatcore.context import clearing
 from chatcore.context.compactor import get_compactor
 from chatcore.contrib.compat.chat_completions import matching, messages
+from chatcore.contrib.compat.chat_completions.client_summaries import announce_summary
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.messages import get_trailing_results
 from chatcore.contrib.compat.chat_completions.request import (
@@ -109,7 +110,9 @@ def start_or_resume_turn(
             history_match = matching.match_history(
                 locked_session, completion_request.messages, completion_request.on_divergence
             )
+            last_seq = locked_session.last_seq
             turn = _start_turn(locked_session, completion_request, history_match)
+            announce_summary(locked_session, history_match.summary, after_seq=last_seq)
             if completion_request.clearing:
                 clearing.store_clearing(turn, completion_request.clearing)
     return turn, turn.first_event_seq - 1
@@ -132,7 +135,9 @@ def store_history(session: Session, completion_request: CompletionRequest) -> No
         replaced_message = _supersede_messages(locked_session, history_match)
         if replaced_message:
             versions.supersede_messages(locked_session, from_message=replaced_message)
+        last_seq = locked_session.last_seq
         import_messages(locked_session, history_match.new_messages)
+        announce_summary(locked_session, history_match.summary, after_seq=last_seq)
     session.refresh_from_db()
 
 
@@ -270,6 +275,10 @@ def _resume_turn(
         message.role != "tool" for message in history_match.new_messages
     ):
         return None
+    if history_match.summary:
+        with transaction.atomic():
+            locked_session = Session.objects.lock(session.pk)
+            announce_summary(locked_session, history_match.summary, after_seq=session.last_seq)
     results = get_trailing_results(completion_request.messages)
     waiting_turn = session.turns.filter(status=Turn.Status.WAITING).first()
     _refuse_missing_results(waiting_turn, results)

@@ -46,7 +46,7 @@ export class SummaryCard {
       cost: run.cost ? getText("cost", { cost: formatCost(run.cost) }) : "",
       stages: run.stages_used.map(getStageName).join(" · "),
       checks: describeChecks(run.verification),
-      focus: run.instructions ? getText("focusedOn", { focus: run.instructions }) : "",
+      focus: describeOrigin(run),
     };
     for (const [name, text] of Object.entries(facts))
       this.#find(`.card-${name}`).textContent = text;
@@ -258,6 +258,12 @@ function getStageName(stage) {
 
 function getMethodName(method) {
   return getText(textKey("method", method));
+}
+
+// Return what the summary was asked to pay attention to, or that a program brought it.
+function describeOrigin({ trigger, instructions }) {
+  if (trigger === "by_client") return getText("byProgram");
+  return instructions ? getText("focusedOn", { focus: instructions }) : "";
 }
 
 // Return what the checks of a summary led to, in a few words; an empty text where nothing was done.

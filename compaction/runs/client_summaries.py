@@ -1,0 +1,120 @@
+"""Install the summary of a program that compacts its conversation by itself, as an applied run."""
+
+from collections.abc import Mapping
+
+from django.utils import timezone
+
+from chatcore.context.live_messages import count_early_messages
+from chatcore.context.revisions import install_revision
+from chatcore.events.log import append_events
+from chatcore.events.types import (
+    CompactionAppliedPayload,
+    CompactionStartedPayload,
+    EventType,
+    NewEvent,
+)
+from chatcore.models import ContextRevision, Session
+from compaction.models import CompactionRun, SessionState
+from compaction.runs.lifecycle import count_run, describe_period
+from compaction.sessions import request_size
+from compaction.sessions.memory_app import get_memory
+from compaction.sessions.plans import render_plan
+from compaction.sessions.session_context import SessionContext, load_session_context
+from compaction.summaries import state as summary_state
+
+STAGE = "client_summary"
+
+
+def install_client_summary(
+    *, session: Session, summary: str, boundary_seq: int, mark: Mapping[str, str], **_: object
+) -> None:
+    """Send a client's summary in place of the messages before a boundary, and record it.
+
+    No model is called. `mark` is stored in the placement of the revision. The caller holds the lock
+    of the session's row.
+    """
+    context = load_session_context(session.pk)
+    if context is None:
+        return
+    now = timezone.now()
+    run = CompactionRun(
+        session_id=session.pk,
+        owner_id=session.owner_id,
+        trigger=CompactionRun.Trigger.BY_CLIENT,
+        status=CompactionRun.Status.APPLIED,
+        policy=context.policy_name,
+        stages_used=[STAGE],
+        started_at=now,
+        finished_at=now,
+        announced=True,
+        tokens_before=request_size.measure_next_request(context).tokens,
+        messages_compacted=_count_replaced_messages(context, boundary_seq),
+        boundary_before=context.facts.live.boundary_seq,
+        boundary_after=boundary_seq,
+        version_before=context.facts.live.version,
+    )
+    structured_state = summary_state.load_structured_state(session.pk)
+    memory_text = get_memory().render_text(context, boundary_seq=boundary_seq, shortened_seqs=[])
+    plan_text = render_plan(context, boundary_seq)
+    inject = context.policy.inject
+    placement = {
+        "place": inject.place,
+        "heading": inject.heading,
+        "period": describe_period(session.pk, boundary_seq - 1),
+        "nudge": inject.nudge,
+    }
+    revision = install_revision(
+        session.pk,
+        base_version=context.facts.live.version,
+        summary=summary,
+        boundary_seq=boundary_seq,
+        background=summary_state.render_background(
+            memory_text, plan_text, structured_state, context.budget
+        ),
+        placement={name: value for name, value in placement.items() if value} | dict(mark),
+        source=ContextRevision.Source.COMPACTION,
+        run=str(run.pk),
+    )
+    run.version_after = revision.version
+    run.state_after = summary_state.build_state_record(structured_state, structured_state)
+    new_context = load_session_context(session.pk)
+    if new_context is not None:
+        run.tokens_after = request_size.measure_next_request(new_context).tokens
+    run.save(force_insert=True)
+    # What an earlier refusal or failure held back is smaller now.
+    SessionState.objects.filter(session=session.pk).update(
+        failures=0, not_before=None, fruitless=0, trimming=False
+    )
+    append_events(session.pk, *_build_events(run))
+    count_run(run)
+
+
+def _count_replaced_messages(context: SessionContext, boundary_seq: int) -> int:
+    session_id, boundary_before = context.facts.session_id, context.facts.live.boundary_seq
+    early_count = count_early_messages(session_id, boundary_before) if boundary_before else 0
+    return max(0, count_early_messages(session_id, boundary_seq) - early_count)
+
+
+def _build_events(run: CompactionRun) -> list[NewEvent]:
+    started: CompactionStartedPayload = {
+        "run": str(run.pk),
+        "messages_count": run.messages_compacted,
+        "force": False,
+        "targets": run.messages_compacted,
+        "expected_seconds": None,
+    }
+    applied: CompactionAppliedPayload = {
+        "run": str(run.pk),
+        "model": "",
+        "summary_model": "",
+        "cost": None,
+        "targets_count": 0,
+        "tokens_saved": run.tokens_saved,
+        "messages_compacted": run.messages_compacted,
+        "tokens_before": run.tokens_before,
+        "tokens_after": run.tokens_after,
+        "duration_ms": run.duration_ms,
+        "stages_used": run.stages_used,
+        "reason": "",
+    }
+    return [(EventType.COMPACTION_STARTED, started), (EventType.COMPACTION_APPLIED, applied)]
