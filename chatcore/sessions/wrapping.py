@@ -16,7 +16,7 @@ _TAG = r"[A-Za-z][A-Za-z0-9.]*[-_][\w.-]*"
 # Known wrappings that the rule does not see: tags of one word, and texts without tags. Each text is
 # the beginning of a message or of a paragraph, up to whose end all is the program's.
 _KNOWN_TAGS = r"INSTRUCTIONS|environment|context|editor"
-_KNOWN_HEADINGS = r"# AGENTS\.md instructions for [^\n]*\s+"  # Codex, before its tag
+_KNOWN_HEADINGS = r"# AGENTS\.md instructions for [^\n]*+\s++"  # Codex, before its tag
 _KNOWN_TAILS = (
     r"To suggest changes to a file you MUST return |"  # Aider's reminder of the form of its edits
     r"# (?:\*SEARCH/REPLACE block\*|File editing) Rules"
@@ -34,7 +34,7 @@ _OWN_TAGS = r"task|feedback|user_message|user_query|user_input|command-name|comm
 
 _HEAD = re.compile(rf"\s*+(?:{_KNOWN_HEADINGS})?<({_TAG}|{_KNOWN_TAGS})(?: [^<>\n]*)?>")
 _END_TAG = re.compile(rf"</({_TAG}|{_KNOWN_TAGS})>\s*\Z")
-_OWN = re.compile(rf"\s*+<({_OWN_TAGS})>\s*(.*?)\s*</\1>\s*", re.DOTALL)
+_OWN = re.compile(rf"\s*+<({_OWN_TAGS})>\s*+(.*?)</\1>\s*+", re.DOTALL)
 _TAIL = re.compile(rf"^(?:{_KNOWN_TAILS})", re.MULTILINE)
 _MESSAGE = re.compile(_KNOWN_MESSAGES)
 _EXAMPLE = re.compile(_END_OF_EXAMPLE)
@@ -62,9 +62,10 @@ def split_text(text: str) -> list[Piece]:
         own = _OWN.match(text, at, end)
         block_end = None if own else _find_block_end(text, at, end)
         if own:
+            words_end = own.start(2) + len(own[2].rstrip())
             pieces.append(Piece(text[at : own.start(2)], "mark"))
-            pieces.append(Piece(own[2], "words"))
-            pieces.append(Piece(text[own.end(2) : own.end()], "mark"))
+            pieces.append(Piece(text[own.start(2) : words_end], "words"))
+            pieces.append(Piece(text[words_end : own.end()], "mark"))
             at = own.end()
         elif block_end:
             pieces.append(Piece(text[at:block_end], "wrapping"))

@@ -35,7 +35,7 @@ _NAME = re.compile(
 )
 _VALUE = re.compile(r"\\?[\"'](?P<value>[^\"'\\\n]+)|(?P<other>[^\s\"'\\;&|]++)")
 _LINE_START = re.compile(r"(?:\A|\n|\\n)[ \t\"'-]*\Z")
-_EXPRESSION = re.compile(r"[(\[{<$,]|[a-z_]+\.[a-z_]+")
+_EXPRESSION = re.compile(r"[(\[{<$,]|[a-z_]\.[a-z_]")
 _FORMS = [
     re.compile(
         r"(?P<value>-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"

@@ -19,6 +19,7 @@ BOUNDED = {
     "chatcore/providers/overflow.py:_TOO_LARGE_FOR_RATE": "400 characters of a refusal",
     "chatcore/providers/refusal_bodies.py:_TITLE": "200 characters of a tag",
     "chatcore/tools/page_text.py:_META_CHARSET": "the first 2,048 bytes of a page",
+    "compaction/core/credentials.py:_ENVIRONMENT_NAME": "a name of at most 100 characters",
     "compaction/memory/core/ledger/recognition.py:_FEELING": "a sentence of at most 400 characters",
     "compaction/memory/core/ledger/sentences.py:_WORD_BEFORE": "the 30 characters before a mark",
     "compaction/memory/core/ledger/values.py:_ORDINARY": "only matched with a whole value",

@@ -59,7 +59,8 @@ def to_core_lines(rules: Sequence[StandingRule]) -> list[core_lines.LedgerLine]:
     """Return the rules as lines that belong to no message and come before all others."""
     return [
         core_lines.LedgerLine(
-            kind=rule.kind,  # type: ignore[arg-type]  # the choices are the core's kinds
+            # The column has no choices: what another version or a hand wrote there stays a rule.
+            kind=rule.kind if rule.kind in core_lines.KINDS else "rule",  # type: ignore[arg-type]
             text=rule.text,
             seq=0,
             role="user",

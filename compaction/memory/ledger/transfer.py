@@ -13,6 +13,7 @@ from chatcore.sessions.sections import SessionSection
 from compaction.memory.core.ledger.lines import KEY_CHARS, LINE_CHARS
 from compaction.memory.ledger import history, store
 from compaction.memory.models import LedgerLine
+from compaction.models import MAX_SEQ
 from compaction.sessions.source_messages import map_message_ids
 
 _TEXT_LIMITS = {"text": LINE_CHARS, "original_text": LINE_CHARS, "role": 16, "key": KEY_CHARS}
@@ -66,7 +67,9 @@ def _parse_line(line: object, path: str) -> LedgerLine:
 
 
 def _is_number(value: object) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0)
+    if value is None:
+        return True
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_SEQ
 
 
 def _is_text(value: object, most_chars: int) -> bool:

@@ -179,6 +179,7 @@ def test_an_import_has_what_a_person_changed(session: Session, scripted: Scripte
         ({"kind": "order", "status": "current", "text": "x"}, "ledger[0].kind"),
         ({"kind": "rule", "status": "current", "text": "x" * 401}, "ledger[0].text"),
         ({"kind": "rule", "status": "current", "text": "x", "seq": 99}, "ledger[0].seq"),
+        ({"kind": "rule", "status": "current", "text": "x", "seq": 10**20}, "ledger[0].seq"),
         ({"kind": "rule", "status": "current", "text": "x", "pinned": 1}, "ledger[0].pinned"),
     ],
 )
