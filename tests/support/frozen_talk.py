@@ -50,15 +50,17 @@ def keep_most(request: dict[str, Any]) -> Reply:
     if "<transcript>" not in text:
         return Reply(text="Noted.")
     transcript = text.split("</transcript>")[0]
-    facts = [fact for fact in _FACT.findall(transcript) if _survives(fact, transcript)]
-    return Reply(text=" ".join(facts) or "Nothing was said.")
+    facts = _FACT.findall(transcript)
+    kept_facts = [fact for fact in facts if _survives(fact, facts)]
+    return Reply(text=" ".join(kept_facts) or "Nothing was said.")
 
 
 def count_facts(summary: str, facts: Iterable[str]) -> int:
     return sum(fact in summary for fact in facts)
 
 
-def _survives(fact: str, transcript: str) -> bool:
-    # The transcript is part of the hash, because each call of a model loses other facts.
-    digest = hashlib.sha256(f"{fact}{transcript}".encode()).digest()
+def _survives(fact: str, facts: Iterable[str]) -> bool:
+    # All facts of the call are part of the hash, because each call of a model loses other ones.
+    # Nothing else is: what is lost must not depend on the day of the test.
+    digest = hashlib.sha256(" ".join((fact, *facts)).encode()).digest()
     return digest[0] < KEEP_RATIO * 256

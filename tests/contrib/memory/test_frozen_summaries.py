@@ -81,7 +81,10 @@ def read_summary(session: Session) -> str:
 def test_facts_survive_eight_cycles_with_a_summarizer_that_loses_a_fifth(
     session: Session, scripted: ScriptedModel, policy: str, flat: bool
 ) -> None:
-    """Rewritten summaries keep 0.8 to the power of the calls; frozen ones 0.8."""
+    """Rewritten summaries keep 0.8 to the power of the calls; frozen ones 0.8.
+
+    Of the few facts of the first two cycles, the share that a hash keeps says little.
+    """
     scripted.default = keep_most
     use_policy(session, policy)
     facts_by_message: list[list[str]] = []
@@ -92,7 +95,7 @@ def test_facts_survive_eight_cycles_with_a_summarizer_that_loses_a_fifth(
         boundary = session.compact_boundary_seq or 0
         facts = [fact for facts in facts_by_message[: boundary - 1] for fact in facts]
         shares.append(count_facts(read_summary(session), facts) / len(facts))
-    assert (min(shares) >= 0.75) is flat, shares
+    assert (min(shares[2:]) >= 0.75) is flat, shares
     assert flat or shares[-1] < 0.5
 
 
