@@ -133,7 +133,8 @@ _IS_UNKNOWN = re.compile(_UNKNOWN, re.IGNORECASE)
 _NO_SYSTEM_ROLE = re.compile(
     r"system role (?:is )?not supported|(?:role|messages?)\W.{0,60}\W(?:system|developer)\b.{0,60}"
     r"(?:not|unsupported|invalid)|only user and assistant roles|unsupported.{0,40}'?system'? role"
-    r"|does not support.{0,40}system (?:role|message|prompt)",
+    r"|does not support.{0,40}system (?:role|message|prompt)"
+    r"|(?:developer|system) instructions? (?:is|are) not (?:enabled|supported)",
     re.IGNORECASE | re.DOTALL,
 )
 

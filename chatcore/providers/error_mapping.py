@@ -4,7 +4,7 @@ import json
 import logging
 import re
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -89,6 +89,9 @@ _SECRET_PATTERN = re.compile(
 )
 _MAX_DETAIL_CHARS = 400
 _MAX_CAUSES = 10
+_MAX_WAIT = 86_400.0  # seconds
+_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
+_MILLISECOND_DIGITS = 13  # of a time since 1970
 # They say what they are about, and it is never the length.
 _TELLING_STATUSES = (401, 402, 403, 404, 405, 408, 409, 425, 429, 504, 529)
 _CONTENTS_PATTERN = re.compile(
@@ -98,9 +101,12 @@ _CONTENTS_PATTERN = re.compile(
 )
 # What filters say with other statuses, where the words above may be about a field.
 _FILTER_PATTERN = re.compile(
-    r"content_?filter|content[ _-]?(?:management[ _-])?polic|moderat|safety|flagged|guardrail"
+    r"content[ _-]?filter|content[ _-]?(?:management[ _-])?polic|moderat|safety|flagged|guardrail"
     r"|inappropriate|harmful|unsafe|prohibited|data_?inspection|content exists risk|high risk"
-    r"|sensitive (?:content|words?|information|topic)|usage polic|敏感|违规",
+    r"|sensitive (?:content|words?|information|topic)|(?:in|out)put.{0,12}sensitive|usage polic"
+    r"|llama.?guard|responsible ai|disallowed|abusive|security check|legal reasons|block_?reason"
+    r"|(?:prompt|input|content|message|response|output)s?\b.{0,20}\b(?:blocked|filtered)\b"
+    r"|filtre de contenu|inhaltsfilter|filtro de contenido|敏感|违规|内容安全|安全检查",
     re.IGNORECASE,
 )
 # What a 403 says that another key would not change.
@@ -115,8 +121,8 @@ _BREAKDOWN_PATTERN = re.compile(
     re.IGNORECASE,
 )
 _WAIT_PATTERN = re.compile(
-    r"(?:try again|retry|wait|available|resets?)\b[^.;]{0,20}?\b(?:in|after|for) "
-    r"(?:about )?(?=\d)(?:(?P<h>\d+) ?h(?:ours?)?(?![a-z]) ?)?"
+    r"(?:(?:try again|retry|wait|available|resets?)\b[^.;]{0,20}?\b(?:in|after|for)|\bwait) "
+    r"(?:about |at least |another )?(?=\d)(?:(?P<h>\d+) ?h(?:ours?)?(?![a-z]) ?)?"
     r"(?:(?P<m>\d+) ?m(?:in(?:ute)?s?)?(?![a-z]) ?)?"
     r"(?:(?P<s>\d+(?:\.\d+)?) ?s(?:ec(?:ond)?s?)?(?![a-z]))?(?:(?P<ms>\d+(?:\.\d+)?) ?ms\b)?",
     re.IGNORECASE,
@@ -232,7 +238,8 @@ def classify_refusal(
     )
     is_suspect = refusal_info.status not in _TELLING_STATUSES and is_large and not is_breakdown
     error.may_be_overflow = is_suspect and overflow.may_be_overflow(refusal_info.search_text)
-    error.is_about_contents = type(error) is ProviderRejected and bool(
+    # A gateway may report a filter as a breakdown of its own.
+    error.is_about_contents = type(error) in (ProviderRejected, ProviderUnavailable) and bool(
         _FILTER_PATTERN.search(refusal_info.search_text)
     )
     return error
@@ -320,20 +327,35 @@ def parse_refusal(error: Exception, api_key: str) -> Refusal:
         search_text=" ".join([*kinds, reason, str(body)[:10_000]]),
         message=_format_message(reason, api_key),
         body=body,
-        retry_after=_find_wait(response, reason),
+        retry_after=_find_wait(response, reason, objects),
         address=_format_address(response),
     )
 
 
-def _find_wait(response: "httpx2.Response | None", reason: str) -> float | None:
-    """Return the seconds that a refusal asks to wait, in its headers or in its words."""
+def _find_wait(
+    response: "httpx2.Response | None", reason: str, objects: Sequence[Mapping[str, object]]
+) -> float | None:
+    """Return the seconds that a refusal asks to wait, in its headers, its fields or its words."""
     seconds = parse_retry_after(response.headers) if response is not None else None
+    if seconds is None:
+        seconds = _find_wait_field(objects)
     match = _WAIT_PATTERN.search(reason)
     if seconds is None and match:
         parts = {name: float(value) for name, value in match.groupdict("0").items()}
         total = parts["h"] * 3600 + parts["m"] * 60 + parts["s"] + parts["ms"] / 1000
-        seconds = min(total, 86_400.0) or None
+        seconds = min(total, _MAX_WAIT) or None
     return seconds
+
+
+def _find_wait_field(objects: Sequence[Mapping[str, object]]) -> float | None:
+    """Return the seconds of Google's `retryDelay` ("17s") or OpenRouter's reset, or None."""
+    for fields in objects:
+        if match := _DELAY.fullmatch(str(fields.get("retryDelay", ""))):
+            return min(float(match[1]), _MAX_WAIT)
+        reset = str(fields.get("X-RateLimit-Reset", ""))
+        if reset.isdecimal() and len(reset) == _MILLISECOND_DIGITS:
+            return min(max(0.0, int(reset) / 1000 - timezone.now().timestamp()), _MAX_WAIT)
+    return None
 
 
 def _format_address(response: "httpx2.Response | None") -> str:
@@ -355,8 +377,11 @@ def _load_body(response: "httpx2.Response", parsed_body: object) -> object:
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that a response asks to wait, at most a day, or None.
 
-    The header `Retry-After` has a number of seconds or a date.
+    The header `Retry-After` has a number of seconds or a date, `retry-after-ms` milliseconds.
     """
+    milliseconds = headers.get("retry-after-ms", "")
+    if milliseconds.isdecimal():
+        return min(int(milliseconds) / 1000, _MAX_WAIT)
     value = headers.get("retry-after", "")
     try:
         seconds = float(value)
@@ -365,7 +390,7 @@ def parse_retry_after(headers: Mapping[str, str]) -> float | None:
             seconds = (parsedate_to_datetime(value) - timezone.now()).total_seconds()
         except (ValueError, TypeError):
             return None
-    return min(max(0.0, seconds), 86_400.0)
+    return min(max(0.0, seconds), _MAX_WAIT)
 
 
 def _infer_status(status: int, kinds: list[str]) -> int:

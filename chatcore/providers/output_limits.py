@@ -3,7 +3,9 @@
 import re
 
 _ABOUT_OUTPUT = re.compile(
-    r"max_?(?:(?:completion|output|new)_?)?tokens|maximum tokens|(?:output|completion) tokens",
+    r"max_?(?:(?:completion|output|new)_?)?tokens|maximum tokens|(?:output|completion) tokens"
+    r"|(?:output|completion|answer) length|num_predict"
+    r"|tokens (?:to generate|per (?:response|answer))",
     re.IGNORECASE,
 )
 # Thoughts that need more room than the answer has, and a request that fills the window: there a
@@ -15,6 +17,12 @@ _ABOUT_OTHER = re.compile(
 _TOO_LARGE = re.compile(
     r"too (?:large|high|big|many)|at most|exceed|range|less than|lower than|below|up to|maximum"
     r"|cannot be (?:greater|larger|more)|must not be (?:greater|larger|more)|>|<=|limit",
+    re.IGNORECASE,
+)
+# They tell something only with a number that is smaller than what was asked for.
+_BOUND = re.compile(
+    r"(?:greater|larger|more|higher) than|not less or equal|between|out of bounds|above|allows"
+    r"|取值范围|范围|不能(?:大于|超过)|最大",
     re.IGNORECASE,
 )
 _STATUS = re.compile(r"\AThe provider refused the request with \d+: ")
@@ -30,11 +38,14 @@ def find_limit(refusal: str, max_tokens: int | None) -> int | None:
     text = _STATUS.sub("", refusal)
     if not max_tokens or _ABOUT_OTHER.search(text):
         return None
-    if not (_ABOUT_OUTPUT.search(text) and _TOO_LARGE.search(text)):
+    names_excess = _TOO_LARGE.search(text)
+    if not (_ABOUT_OUTPUT.search(text) and (names_excess or _BOUND.search(text))):
         return None
     limits = []
     for match in _NUMBER.finditer(text):
         number = int(re.sub("[,_]", "", match[0].split()[0].rstrip(",_"))[:18])
         limits.append(number - bool(match["exclusive"]))
     smaller_limits = [limit for limit in limits if 1 < limit < max_tokens]
-    return max(smaller_limits, default=max_tokens // 2) or None
+    if not smaller_limits:
+        return max_tokens // 2 or None if names_excess else None
+    return max(smaller_limits)

@@ -35,6 +35,12 @@ REFUSALS = [
     " range is from 1 (inclusive) to {limit_plus_one} (exclusive). Update the value and try again.",
     "The maximum tokens you requested exceeds the model limit of {limit}. Try again with a maximum"
     " tokens value that is lower than {limit}.",
+    "Malformed input request: #/max_tokens: {asked} is not less or equal to {limit}, please"
+    " reformat your input and try again.",
+    "Expected max_tokens to be between 1 and {limit} but received {asked}",
+    "max_tokens参数非法。取值范围 [1, {limit}]",
+    "Requested {asked} output tokens; the model can generate no more than {limit}",
+    "The number of tokens to generate ({asked}) is above the allowed {limit}.",
 ]
 
 
