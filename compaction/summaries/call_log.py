@@ -47,6 +47,21 @@ class Filtered(NoAnswer):
     """A filter of the provider refuses what the messages say."""
 
 
+class Refused(NoAnswer):
+    """The provider refuses the request, in words that do not say what is wrong with it."""
+
+
+class Declined(SummaryFailed):
+    """The model wrote nothing, or that it does not want to: perhaps because of some message.
+
+    `has_begun` if there is some text.
+    """
+
+    def __init__(self, reason: str, *, has_begun: bool) -> None:
+        super().__init__(reason)
+        self.has_begun = has_begun
+
+
 class ProviderBusy(Exception):
     """The provider takes no call for `seconds`: the run is to be executed then."""
 
@@ -63,6 +78,7 @@ REASONS: dict[type[SummaryFailed], str] = {
     NoAnswer: ModelCall.Refusal.NO_ANSWER,
     Throttled: ModelCall.Refusal.NO_ANSWER,
     Filtered: ModelCall.Refusal.NO_ANSWER,
+    Refused: ModelCall.Refusal.NO_ANSWER,
     SummaryMissing: ModelCall.Refusal.STATE_ONLY,
     UntrueSummary: ModelCall.Refusal.UNTRUE,
 }

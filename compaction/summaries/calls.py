@@ -23,7 +23,9 @@ from compaction.summaries.call_log import (
     FROM_MESSAGES,
     CallLog,
     CallPlace,
+    Declined,
     Filtered,
+    Refused,
     SummaryMissing,
     Throttled,
     UntrueSummary,
@@ -53,6 +55,9 @@ TEMPERATURE = 0.1
 WINDOW_SHARE = 4  # the answer may take a quarter of the window
 SEPARATOR = "\n\n"  # between two messages
 PROBE_TOKENS = 16  # of an answer that only shows whether a filter lets messages through
+SAME_REASON_CHARS = 50  # behind them may stand the number of a request
+# Only what refuses every request refuses it.
+HARMLESS_LINE = source.render_words("user", "The train to the coast leaves at nine.")
 WINDOW_MARGIN = 0.10  # of the window, for errors of the estimate
 # A cautious share, so that a summary of the requested length ends before its token limit.
 WORDS_PER_TOKEN = 0.55
@@ -303,7 +308,10 @@ class SummaryClient:
                 pending_lines.extendleft(reversed(chunk.pieces))
                 if isinstance(error, UntrueSummary):
                     job = replace(job, options=replace(job.options, correction=error.reason))
-                if self._changes_next_call(job, failure, chunk, pending_lines):
+                is_last_try = attempt >= self.knobs.retries
+                if self._changes_next_call(job, failure, chunk, pending_lines) or (
+                    is_last_try and self._works_around(job, failure, chunk, pending_lines)
+                ):
                     if not pending_lines:
                         return SummaryResult(previous_summary or "", delta_block)
                     continue
@@ -325,24 +333,71 @@ class SummaryClient:
         if isinstance(failure, Filtered) and self.follows_talk:
             return True  # the conversation has other messages too; the next call has these alone
         if isinstance(failure, Filtered):
-            return self._leave_out_refused(job, chunk, pending_lines)
+            return self._leave_out_refused(job, chunk, pending_lines, PROBE_TOKENS)
         spent_tokens, self.spent_tokens = self.spent_tokens, 0
         if not spent_tokens:
             return False
         self.refused.make_room(spent_tokens, self.window)
         return self.limit_call_tokens(job) > spent_tokens
 
-    def _leave_out_refused(self, job: SummaryJob, chunk: _Chunk, pending_lines: deque[str]) -> bool:
-        """Take the message that a filter refuses off the pending lines; False if it is none.
+    def _works_around(
+        self, job: SummaryJob, failure: SummaryFailed, chunk: _Chunk, pending_lines: deque[str]
+    ) -> bool:
+        """Return whether the next call may succeed although no retry is left.
+
+        A model that writes nothing or declines, and a refusal in unknown words, may be due to one
+        message. It is if a harmless message is not refused; else a temperature may be. This is
+        looked for once the run before has ended in the same way, as the same calls would again.
+        """
+        if not isinstance(failure, (Declined, Refused)):
+            return False
+        if not (self.refused.works_around or self._has_failed_so(failure)):
+            return False
+        self.refused.works_around = True
+        is_late = isinstance(failure, Refused) or failure.has_begun
+        probe_tokens = self.limit_call_tokens(job) if is_late else PROBE_TOKENS
+        if isinstance(failure, Refused) and self._refuses_anything(job, probe_tokens):
+            return self._leave_out_temperature(job, probe_tokens)
+        return self._leave_out_refused(job, chunk, pending_lines, probe_tokens)
+
+    def _has_failed_so(self, failure: SummaryFailed) -> bool:
+        """Return whether the session's run before has ended in the same way."""
+        runs = CompactionRun.objects.filter(session=self.run.session_id).exclude(pk=self.run.pk)
+        ended_runs = runs.exclude(status=CompactionRun.Status.SKIPPED).order_by("-created_at")
+        reason = ended_runs.values_list("reason", flat=True).first() or ""
+        return failure.reason[:SAME_REASON_CHARS] in reason
+
+    def _refuses_anything(self, job: SummaryJob, probe_tokens: int) -> bool:
+        """Return whether a harmless message is refused too, which is tried once in a run."""
+        if self.refused.refuses_anything is None:
+            self.refused.refuses_anything = self._is_refused(job, [HARMLESS_LINE], probe_tokens)
+        return self.refused.refuses_anything
+
+    def _leave_out_temperature(self, job: SummaryJob, probe_tokens: int) -> bool:
+        if self.temperature is None:
+            return False
+        self.temperature = None
+        if self._is_refused(job, [HARMLESS_LINE], probe_tokens):
+            return False
+        self.refused.refuses_anything = False
+        self.refused.note_temperature()
+        return True
+
+    def _leave_out_refused(
+        self, job: SummaryJob, chunk: _Chunk, pending_lines: deque[str], probe_tokens: int
+    ) -> bool:
+        """Take the message that is refused off the pending lines; False if it is none.
 
         Halves of the messages are sent until one message is left, each for an answer of a few
         tokens: so the whole chunk is summarized once, without that message.
         """
         if len(self.refused.left_out_seqs) >= MAX_LEFT_OUT:
             return False
+        if self._refuses_anything(job, probe_tokens):
+            return False
         index = find_refused(
             chunk.pieces,
-            lambda pieces: self._is_refused(job, pieces),
+            lambda pieces: self._is_refused(job, pieces, probe_tokens),
             is_certain=chunk.previous_summary is None,
         )
         seq = None if index is None else self._find_seq(chunk.pieces[index])
@@ -355,18 +410,20 @@ class SummaryClient:
         self.refused.left_out_seqs.append(seq)
         return True
 
-    def _is_refused(self, job: SummaryJob, pieces: Sequence[str]) -> bool:
+    def _is_refused(self, job: SummaryJob, pieces: Sequence[str], probe_tokens: int) -> bool:
         call_prompt = self._build_prompt(job, _Chunk(None, pieces, 0))
         while True:
             try:
-                self._call_model(replace(call_prompt, max_tokens=PROBE_TOKENS), is_probe=True)
-            except Filtered:
+                answer = self._call_model(
+                    replace(call_prompt, max_tokens=probe_tokens), is_probe=True
+                )
+            except (Filtered, Refused):
                 return True
             except Throttled as failure:
                 if not self.refused.wait_as_named(failure):
                     raise
             else:
-                return False
+                return validation.is_declined(answer)
 
     def _find_seq(self, piece: str) -> int | None:
         """Return the number of the message that a piece is, or is a part of."""
@@ -459,11 +516,10 @@ class SummaryClient:
         has_text = bool(validation.strip_thoughts(answer.text))
         if has_text:
             self.refused.note_answer(answer)
-        if answer.finish != "length":
-            return answer
-        if has_text:
+        is_full = answer.finish == "length" or answer.output_tokens >= call_prompt.max_tokens
+        if has_text and answer.finish == "length":
             self.brevity *= 2
-        else:
+        elif is_full and not has_text:
             # It would spend all of its output on reasoning for a shorter summary too.
             self.spent_tokens = call_prompt.max_tokens
         return answer

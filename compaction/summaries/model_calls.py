@@ -62,7 +62,8 @@ class CallFailed(Exception):
     does not accept the temperature. `seconds` is how long the call was waited for, where it was
     stopped. `is_throttled` means that the provider takes no more requests at the moment, for
     `retry_after` seconds where it says so. `is_filtered` means that it refuses what the messages
-    say. `is_final` means that another call would fail too, as with a refused key.
+    say, `is_refused` that it refuses the request for a reason that is not known. `is_final` means
+    that another call would fail too, as with a refused key.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class CallFailed(Exception):
         is_throttled: bool = False,
         retry_after: float | None = None,
         is_filtered: bool = False,
+        is_refused: bool = False,
         is_final: bool = False,
     ) -> None:
         super().__init__(detail)
@@ -88,6 +90,7 @@ class CallFailed(Exception):
         self.is_throttled = is_throttled
         self.retry_after = retry_after
         self.is_filtered = is_filtered
+        self.is_refused = is_refused
         self.is_final = is_final
 
 
@@ -289,13 +292,14 @@ def _explain_failure(error: ProviderError, first_wait: float) -> CallFailed:
     """Return what a provider's error says of the next call."""
     if isinstance(error, ContextOverflow):
         return CallFailed(error.detail, too_long=True, tokens=error.tokens, window=error.window)
+    if error.is_about_contents:
+        return CallFailed(error.detail, is_filtered=True)
     if isinstance(error, ProviderRejected):
-        is_forbidden = error.refused_status in FORBIDDEN_STATUSES
         return CallFailed(
             error.detail,
             temperature="temperature" in error.detail.lower(),
-            is_filtered=error.is_about_contents,
-            is_final=is_forbidden and not error.is_about_contents,
+            is_refused=True,
+            is_final=error.refused_status in FORBIDDEN_STATUSES,
         )
     is_busy = error.retry_after is not None or error.refused_status in BUSY_STATUSES
     return CallFailed(

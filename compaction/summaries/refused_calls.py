@@ -8,7 +8,7 @@ a server refuses are learned below, where requests are sent (`chatcore/providers
 from collections.abc import Callable, Collection, Sequence
 
 from compaction.summaries import model_calls
-from compaction.summaries.call_log import Filtered, NoAnswer, ProviderBusy, Throttled
+from compaction.summaries.call_log import Filtered, NoAnswer, ProviderBusy, Refused, Throttled
 from compaction.summaries.model_calls import CallFailed, CallResult
 
 SPACE_GROWTH = 4  # how many times more room a model gets at first that only reasoned
@@ -24,7 +24,9 @@ class RefusedCalls:
     """The failed calls of one run, and what they have taught.
 
     `thought_room` is how many tokens an answer needs with the model's thoughts. `left_out_seqs` are
-    the numbers of the messages that a filter refuses. `wait` waits so many seconds.
+    the numbers of the messages that a filter refuses. `refuses_anything` says whether a harmless
+    message is refused too; None if that was not tried. `works_around` is True once a run looks for
+    what is refused although nothing says so. `wait` waits so many seconds.
     """
 
     def __init__(self, model: str, *, thought_room: int, wait: Callable[[float], None]) -> None:
@@ -32,9 +34,12 @@ class RefusedCalls:
         self.thought_room = thought_room
         self.left_out_seqs: list[int] = []
         self.has_answers = False
+        self.works_around = False
+        self.refuses_anything: bool | None = None
         self._wait = wait
         self._waited = 0.0
         self._room_cuts = 0
+        self._spent_tokens = 0
         self._facts: dict[str, object] = {}
 
     def build_failure(self, error: CallFailed) -> NoAnswer:
@@ -43,6 +48,8 @@ class RefusedCalls:
             return Throttled(str(error), retry_after=error.retry_after)
         if error.is_filtered:
             return Filtered(str(error))
+        if error.is_refused and not error.is_final:
+            return Refused(str(error))
         return NoAnswer(str(error), is_final=error.is_final)
 
     def require_rest(self, seqs: Collection[int]) -> None:
@@ -59,6 +66,7 @@ class RefusedCalls:
         """Let the next answer have more room than this, which thoughts took."""
         half = window // SPACE_SHARE
         self._room_cuts += 1
+        self._spent_tokens = spent_tokens
         self.thought_room = min(half, spent_tokens * SPACE_GROWTH) if self._room_cuts == 1 else half
 
     def note_answer(self, answer: CallResult) -> None:
@@ -66,7 +74,10 @@ class RefusedCalls:
         self.has_answers = True
         self._waited = 0.0
         if self._room_cuts:
-            self.thought_room = min(self.thought_room, 2 * answer.output_tokens)
+            needed_tokens = 2 * answer.output_tokens
+            # Some providers do not count thoughts: then the room that helped is all that is known.
+            if needed_tokens > self._spent_tokens:
+                self.thought_room = min(self.thought_room, needed_tokens)
             self._facts["thought_room"] = self.thought_room
             self._room_cuts = 0
         if self._facts:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from compaction.core.stages.base import SummaryFailed
+from compaction.summaries.call_log import Declined
 from compaction.summaries.model_calls import CallResult
 from compaction.summaries.prompt import TAG_NAMES
 
@@ -27,6 +28,8 @@ _ANNOUNCEMENT = re.compile(
     r"(?:here(?: is|['’]s)|below is)\b[^\n]{0,60}:\s*\n",
     re.IGNORECASE,
 )
+REFUSED = "The model refused to write a summary."
+EMPTY = "The summary is empty."
 _SUMMARY_KEYS = ("summary", "text", "content", "result", "output", "answer")
 MAX_LAYERS = 4
 
@@ -82,8 +85,13 @@ _SPEAKER = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _REFUSAL = re.compile(
-    r"\A\W*(i['’]?m sorry|i am sorry|sorry,|i apologi[sz]e|i can(no|['’])t|i am (unable|not able)|"
-    r"i['’]m (unable|not able)|as an ai\b)",
+    r"\A\W*((i['’]?m|i am|we['’]re) (very |so |really )?sorry|sorry,|i apologi[sz]e|apologies\b"
+    r"|(i|we) can(no|['’])t|(i|we)( am|['’]m| are|['’]re)? (unable|not able)|as an ai\b"
+    r"|i (won['’]t|will not|must decline|have to decline|do not feel|don['’]t feel)"
+    r"|(this|the|your) (request|content|prompt) (violates|(was|is|has been) (blocked|flagged"
+    r"|refused|filtered))\b|(es )?tut mir leid|leider kann ich|das kann ich nicht|je suis désolé"
+    r"|désolé|je ne peux pas|lo siento|no puedo|mi dispiace|non posso|desculpe|lamento|não posso"
+    r"|het spijt me|抱歉|很抱歉|对不起|我无法|申し訳|すみません|죄송)",
     re.IGNORECASE,
 )
 _COUNTER_QUESTION = re.compile(
@@ -111,6 +119,8 @@ _WRITTEN_CALL = re.compile(
     r"|\A\W*(```(json)?\s*)?\{\s*\"(name|tool|function|arguments)\"",
     re.IGNORECASE,
 )
+# Also where its end is missing.
+_DATA = re.compile(r"\A(?:[\[{]\s*)+\"[^\"\n]{0,80}\"\s*[:,\]}]|\A[{\[].*\".*[}\]]\Z", re.DOTALL)
 _WEB_PAGE = re.compile(r"\A\s*<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
 _HEADING = re.compile(
     r"^[^\S\n]*+(#{1,6}\s.*|[*_]{2}[^*_\n]+[*_]{2}:?|[^:\n]{1,60}:)[^\S\n]*$"
@@ -277,15 +287,26 @@ def extract_summary(
         or _check_copying(summary, instruction, transcript)
     )
     if objection:
+        if objection in (REFUSED, EMPTY):
+            raise Declined(objection, has_begun=bool(summary))
         raise SummaryFailed(objection)
     return summary
+
+
+def is_declined(answer: CallResult) -> bool:
+    """Return whether a model wrote nothing at all, or began to say that it does not want to."""
+    text = strip_thoughts(answer.text)
+    if not text:
+        return answer.finish != "length"
+    is_apology = bool(_REFUSAL.match(text)) and len(text) < REFUSAL_CHARS
+    return answer.finish == "refusal" or is_apology
 
 
 def _check_finish(answer: CallResult, summary: str) -> str | None:
     if answer.finish == "tool_calls":
         return "The model called a tool instead of writing a summary."
     if answer.finish == "refusal":
-        return "The model refused to write a summary."
+        return REFUSED
     if answer.finish == "length":
         return "The summary was cut off at its length limit."
     if answer.finish != "stop":
@@ -294,7 +315,7 @@ def _check_finish(answer: CallResult, summary: str) -> str | None:
         return None
     if answer.text.strip():
         return "The model only reasoned and wrote no summary."
-    return "The summary is empty."
+    return EMPTY
 
 
 def _check_words(summary: str, headings: Iterable[str]) -> str | None:
@@ -302,7 +323,7 @@ def _check_words(summary: str, headings: Iterable[str]) -> str | None:
         return "The model called a tool instead of writing a summary."
     if _WEB_PAGE.match(summary):
         return "The model answered with a web page."
-    if summary[0] in "{[" and summary[-1] in "}]" and '"' in summary:
+    if _DATA.match(summary):
         return "The model answered with data instead of words."
     if _NO_ANSWER.match(summary) or not _has_content(summary, headings):
         return "The summary holds only headings and placeholders."
@@ -337,7 +358,7 @@ def _has_content(summary: str, headings: Iterable[str]) -> bool:
 def _check_purpose(summary: str) -> str | None:
     is_short = len(summary) < REFUSAL_CHARS
     if is_short and _REFUSAL.match(summary):
-        return "The model refused to write a summary."
+        return REFUSED
     if is_short and _COUNTER_QUESTION.match(summary):
         return "The model asked back instead of writing a summary."
     if len(_SPEAKER.findall(summary)) >= 2 or _SPEAKER.match(summary):

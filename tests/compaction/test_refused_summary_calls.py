@@ -274,3 +274,119 @@ def test_a_refused_temperature_is_left_out_and_remembered(
     assert compact(api, told)["status"] == "applied"
     sent = ["temperature" in call.json for call in list_summary_calls(scripted)]
     assert sent.count(True) == 1
+
+
+def build_refusal(status: int, **error: object) -> Reply:
+    return Reply(status=status, body=json.dumps({"error": error}).encode())
+
+
+# What does not say that it is about one message, or says it in other words than most.
+UNTOLD = {
+    "Anthropic's filter": build_refusal(400, message="Output blocked by content filtering policy"),
+    "a guard": build_refusal(400, message="Request blocked by Llama Guard: S1"),
+    "a gateway's breakdown": build_refusal(500, message="It was blocked by the safety system"),
+    "other words": build_refusal(400, message="Sorry, the model cannot answer this question."),
+    "another language": build_refusal(422, message="Ce texte ne peut pas être traité."),
+    "a filter in the middle": Reply(text="Alice plans a trip to Lis", finish="content_filter"),
+    "an apology": Reply(text="I'm sorry, but I can't help with that."),
+    "an apology in German": Reply(text="Es tut mir leid, dabei kann ich nicht helfen."),
+    "nothing": Reply(text=""),
+}
+
+
+@pytest.mark.parametrize("reply", UNTOLD.values(), ids=UNTOLD.keys())
+def test_one_message_is_found_whatever_is_said_of_it(
+    reply: Reply, told: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    message = Message.objects.get(session=told, seq=4)
+    message.content = message.content.replace("lisbon", THRILLER, 1)
+    message.save()
+    scripted.default = refuse_when(lambda body: reply if THRILLER in str(body) else None)
+    run = compact(api, told)
+    if run["status"] == "fell_back":  # once it may be chance
+        assert run["provider_calls"] == 2
+        run = compact(api, told)
+    assert run["status"] == "applied"
+    if "extract" in run["summary_after"].lower():  # in the words of the messages
+        assert_known(api, told, scripted)
+        return
+    assert "Message 4 is not part of this summary" in run["summary_after"]
+    assert_known(api, told, scripted)
+    refill(told)
+    assert compact(api, told)["status"] == "applied"
+    newest_calls = CompactionRun.objects.latest("created_at").provider_calls
+    assert newest_calls <= 3
+
+
+@pytest.mark.parametrize("reply", [UNTOLD["other words"], UNTOLD["an apology"], UNTOLD["nothing"]])
+def test_no_message_is_blamed_for_what_is_said_of_each(
+    reply: Reply, told: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    scripted.default = refuse_when(lambda body: reply)
+    for _ in range(3):
+        call_count = len(list_summary_calls(scripted))
+        run = compact(api, told)
+        assert "not part of this summary" not in (run["summary_after"] or "")
+        assert len(list_summary_calls(scripted)) - call_count <= 4
+
+
+def test_a_temperature_is_refused_in_any_words(
+    told: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    refusal = build_refusal(400, message="Sampling parameters are not accepted by this model.")
+    scripted.default = refuse_when(lambda body: refusal if "temperature" in body else None)
+    statuses = [compact(api, told)["status"] for _ in range(2)]
+    assert "applied" in statuses
+    assert_known(api, told, scripted)
+    if statuses[0] == "applied":
+        return  # an extract, in the words of the messages
+    call_count = len(list_summary_calls(scripted))
+    refill(told)
+    assert compact(api, told)["status"] == "applied"
+    later_calls = list_summary_calls(scripted)[call_count:]
+    assert not any("temperature" in call.json for call in later_calls)
+
+
+def test_room_is_remembered_where_thoughts_are_not_counted(
+    told: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    AiModel.objects.update(context_window_size=32_768)
+    refill(told, messages=30, tokens=700)
+
+    def think(body: Body) -> Reply | None:
+        is_enough = body["max_tokens"] >= 6_000
+        return None if is_enough else Reply(text="", reasoning="Hm.", finish="length")
+
+    scripted.default = refuse_when(think)
+    assert compact(api, told)["status"] == "applied"
+    call_count = len(list_summary_calls(scripted))
+    refill(told, messages=30, tokens=700)
+    assert compact(api, told)["status"] == "applied"
+    assert min(list_rooms(scripted)[call_count:]) >= 6_000
+
+
+def test_half_of_an_object_is_no_summary(
+    told: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    half = Reply(text='{"summary": "Alice plans a trip to Lisbon, the locker of Hanna has the nu')
+    replies = [half]
+    scripted.default = refuse_when(lambda _: replies.pop() if replies else None)
+    assert not (compact(api, told)["summary_after"] or "").startswith("{")
+    assert_known(api, told, scripted)
+
+
+WAITS = {
+    "GitHub's": build_refusal(429, message="Rate limit exceeded. Please wait 3 seconds."),
+    "Google's": build_refusal(429, message="Exhausted.", details=[{"retryDelay": "3s"}]),
+    "OpenAI's": Reply(status=429, text="Slow down.", headers={"retry-after-ms": "3000"}),
+}
+
+
+@pytest.mark.parametrize("reply", WAITS.values(), ids=WAITS.keys())
+def test_a_wait_is_found_wherever_it_stands(
+    reply: Reply, told: Session, api: APIClient, scripted: ScriptedModel, waits: list[float]
+) -> None:
+    replies = [reply, reply, reply]
+    scripted.default = refuse_when(lambda _: replies.pop() if replies else None)
+    run = compact(api, told)
+    assert (run["status"], waits) == ("applied", [3.0, 3.0, 3.0])
