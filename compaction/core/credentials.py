@@ -17,13 +17,17 @@ _PREFIXES = (
     r"|[srp]k_(?:live|test)_|whsec_|hf_|gsk_|r8_|pplx-|xai-|nvapi-|npm_|pypi-|dop_v1_|doo_v1_"
     r"|dckr_pat_|shp(?:at|ca|pa|ss)_|sntrys_|sntryu_|lin_api_|ntn_|hv[sbr]\.|ya29\.|tskey-"
     r"|AGE-SECRET-KEY-1|sbp_|figd_|glc_|glsa_|rubygems_|ATATT3|PMAK-|pat[A-Za-z0-9]{14}\."
+    r"|GOCSPX-|1//0|HRKU-|sq0(?:atp|csp|idp)-|dapi(?=[0-9a-f]{32})|key-(?=[0-9a-f]{32})"
+    r"|[A-Za-z0-9]{14}\.atlasv1\.|pscale_(?:tkn|pw|oauth)_|phx_|eyJrIjoi"
 )
 _SECRET_NAME = re.compile(
     r"(?:api|access|secret|private|auth|signing|encryption|master|account|shared|subscription"
     r"|service|license|ssh|deploy)[_.-]?key(?:[_-]?id)?\Z|secret\Z|token\Z|passw(?:or)?d\Z"
-    r"|passphrase\Z|passwort\Z|kennwort\Z|(?<![a-z])pwd\Z|credentials?\Z",
+    r"|passphrase\Z|passwort\Z|kennwort\Z|(?<![a-z])pwd\Z|credentials?\Z|contraseña\Z|senha\Z"
+    r"|wachtwoord\Z|hasło\Z|secret_key_base\Z|key[_-]data\Z|(?<![a-z])_auth\Z",
     re.IGNORECASE,
 )
+_SENSITIVE_WORD = r"(?:password|passwd|secret|token|api_?key|secret_?key|access_?key|private_?key)"
 # Behind such a name, as a shell and a `.env` file have it, whatever follows is a secret.
 _ENVIRONMENT_NAME = re.compile(
     r"(?:[A-Z0-9]+_)?(?:KEY|SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|CREDENTIALS?)"
@@ -39,8 +43,11 @@ _EXPRESSION = re.compile(r"[(\[{<$,]|[a-z_]\.[a-z_]")
 _FORMS = [
     re.compile(
         r"(?P<value>-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
-        r"(?:[^-]{0,20000}+-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
-        r"|[A-Za-z0-9+/=\s\\]*+))"
+        r"(?:(?:[^-]|-(?!----)){0,20000}+-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
+        r"|(?:[\s\\n]*+[A-Z][A-Za-z-]{2,30}: [^\n\\]{0,200})*+[A-Za-z0-9+/=\s\\]*+))"
+    ),
+    re.compile(
+        r"(?<=Private-Lines: )(?P<value>\d+(?:(?:\n|\\n)[A-Za-z0-9+/=]{20,})++)"  # of PuTTY
     ),
     re.compile(rf"(?<![A-Za-z0-9])(?P<value>(?:{_PREFIXES})[\w.=-]{{16,}})"),
     re.compile(r"(?<![A-Za-z0-9-])(?P<value>sk-(?=[\w-]*\d)[\w-]{16,})"),
@@ -54,7 +61,49 @@ _FORMS = [
         r"(?P<other>[\w.~+/=-]{6,})",
         re.IGNORECASE,
     ),
+    re.compile(
+        r"\bauthorization\\?[\"']?\s*[:=]\s*\\?[\"']?digest\s+(?P<value>[^\n]{6,500})",
+        re.IGNORECASE,
+    ),
+    # What signs a browser in; one that is short is a choice of the page's look.
+    re.compile(
+        r"\b(?:set-)?cookie\\?[\"']?:\s*\\?[\"']?(?P<value>[^\s=;\"'\\]{1,60}=[^\n\"'\\]{12,})",
+        re.IGNORECASE,
+    ),
     re.compile(r"(?<=://)[^\s:/@\"'<>]{0,200}:(?P<value>[^\s/\"'<>]{1,200})@"),
+    # A token in the place of the name of a user.
+    re.compile(r"(?<=://)(?P<value>(?=[^\s:/@]*\d)(?=[^\s:/@]*[A-Za-z])[\w.~-]{16,200})@"),
+    re.compile(
+        r"://(?:hooks\.slack\.com/(?:services|workflows)|(?:\w+\.)?discord(?:app)?\.com/api/webhooks"
+        r"|[\w.-]+\.webhook\.office\.com/webhookb2|api\.telegram\.org/bot)"
+        r"/?(?P<value>[^\s\"'<>\\)]{16,})"
+    ),
+    re.compile(r"\bjdbc:oracle:\w+:[^\s/@]{1,80}/(?P<value>[^\s@]{1,80})@"),
+    re.compile(
+        r"\bcurl\b[^\n]{0,300}?\s(?:-u|--user|-U|--proxy-user)[= ]?\\?[\"']?[^\s:\"'\\]{1,80}:"
+        r"(?P<value>[^\s\"'\\]+)"
+    ),
+    re.compile(r"\bsshpass\s+-p\s*\\?[\"']?(?P<value>[^\s\"'\\]+)"),
+    re.compile(r"\bmysql(?:dump|admin)?\b[^\n|]{0,200}?\s-p(?P<value>[^\s\"'\\]{3,})"),
+    re.compile(r"\bmachine\s+\S+\s+login\s+\S+\s+password\s+(?P<value>\S+)"),  # of a `.netrc`
+    re.compile(r"\bsetx\s+\w*(?:KEY|SECRET|TOKEN|PASSWORD)\s+(?P<value>\S+)", re.IGNORECASE),
+    # Names of secrets whose values stand in a member, an element or an argument of their own.
+    re.compile(
+        rf"[\"']?(?:name|key)\\?[\"']?\s*[:=]\s*\\?[\"']?\w*{_SENSITIVE_WORD}\\?[\"']?,?(?:\s|\\n)*"
+        r"\\?[\"']?value\\?[\"']?\s*[:=]\s*\\?[\"']?(?P<value>[^\s\"'\\,}}<>]{4,})".replace(
+            "}}", "}"
+        ),
+        re.IGNORECASE,
+    ),
+    re.compile(
+        rf"<(?P<tag>\w*{_SENSITIVE_WORD})>\s*(?P<value>[^<\s][^<\n]{{2,200}})</(?P=tag)>",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        rf"\bdefine\(\s*\\?[\"']\w*{_SENSITIVE_WORD}\\?[\"']\s*,\s*\\?[\"'](?P<value>[^\"'\\\n]+)",
+        re.IGNORECASE,
+    ),
+    re.compile(r"\\?\"auth\\?\"\s*:\s*\\?\"(?P<value>[A-Za-z0-9+/]{8,}={0,2})\\?\""),  # of Docker
     re.compile(
         r"[?&](?:access_token|api[_-]?key|key|token|sig|signature|client_secret|secret|password"
         r"|x-amz-signature|x-amz-security-token)=(?P<value>[^&\s\"'<>\\]{8,})",
@@ -88,12 +137,18 @@ def _remove_assigned(text: str) -> str:
     parts: list[str] = []
     end = 0
     for name in _NAME.finditer(text):
+        if name.start() < end or not _names_secret(name["name"]):
+            continue  # before its value is read, which may be all of the text
         value = _VALUE.match(text, name.end())
-        if name.start() >= end and value and _is_secret(text, name, value):
+        if value and _is_secret(text, name, value):
             start = value.start(value.lastgroup or 0)
             parts += (text[end:start], PLACEHOLDER)
             end = value.end(value.lastgroup or 0)
     return "".join((*parts, text[end:]))
+
+
+def _names_secret(name: str) -> bool:
+    return bool(_ENVIRONMENT_NAME.search(name) or _SECRET_NAME.search(name))
 
 
 def _is_secret(text: str, name: re.Match[str], value: re.Match[str]) -> bool:

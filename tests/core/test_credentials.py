@@ -6,6 +6,11 @@ from compaction.core.credentials import PLACEHOLDER, remove_credentials
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7bq\nq1+/x==\n-----END RSA PRIVATE KEY-----"
 
+PROTECTED_PEM = (
+    "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,0A0B\n\n"
+    "4gsJZqQ8aaBBcc\n-----END RSA PRIVATE KEY-----"
+)
+
 
 @pytest.mark.parametrize(
     ("text", "secret"),
@@ -39,6 +44,28 @@ PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7bq\nq1+/x==\n-----END R
         ("  client_secret: 'abc-def'", "abc-def"),
         ("mysql --password hunter22 app", "hunter22"),
         ("token eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc-def", "eyJzdWIiOiIxMjM0In0"),
+        (PROTECTED_PEM, "4gsJZqQ8aaBBcc"),
+        (PROTECTED_PEM.rpartition("\n")[0], "4gsJZqQ8aaBBcc"),
+        ("Private-Lines: 1\nAAABAQCabcdefghijklmnop\nPrivate-MAC: 01", "AAABAQCabcdefghijklmnop"),
+        ("https://hooks.slack.com/services/T0A/B0E/abcdEFGHijklMNOP", "abcdEFGHijklMNOP"),
+        ("https://discord.com/api/webhooks/12345/abcdEFGHijklMNOP", "abcdEFGHijklMNOP"),
+        ("git clone https://7f3ab1299fd04e1c8a55@git.example/x.git", "7f3ab1299fd04e1c8a55"),
+        ("curl -s -u admin:hunter22 https://api.example", "hunter22"),
+        ("sshpass -p hunter22 ssh host", "hunter22"),
+        ("mysql -u root -phunter22 app", "hunter22"),
+        ("machine api.example login joe password hunter22", "hunter22"),
+        ("Set-Cookie: sessionid=9f8e7d6c5b4a3928; HttpOnly", "9f8e7d6c5b4a3928"),
+        ('{"auths": {"r.example": {"auth": "dXNlcjpwYXNz"}}}', "dXNlcjpwYXNz"),
+        ("//registry.example/:_auth=dXNlcjpwYXNzd29yZA==", "dXNlcjpwYXNzd29yZA"),
+        ('[{"name": "STRIPE_API_KEY", "value": "abc-def-ghi"}]', "abc-def-ghi"),
+        ("- name: DB_PASSWORD\n  value: hunter-two", "hunter-two"),
+        ("<dbPassword>hunter22</dbPassword>", "hunter22"),
+        ("define('DB_PASSWORD', 'hunter two');", "hunter two"),
+        ("    client-key-data: LS0tLS1CRUdJTg==", "LS0tLS1CRUdJTg"),
+        ("jdbc:oracle:thin:scott/hunter22@//host:1521/x", "hunter22"),
+        ("GOCSPX-aB3dE5gH7jK9mN1pQ3sT5vW7", "GOCSPX-aB3dE5gH7jK9mN1pQ3sT5vW7"),
+        ("dapi0123456789abcdef0123456789abcdef", "dapi0123456789abcdef"),
+        ("Contraseña: Verano2024", "Verano2024"),
     ],
 )
 def test_a_credential_is_removed(text: str, secret: str) -> None:
@@ -72,4 +99,9 @@ def test_names_and_neighbors_stay() -> None:
     ],
 )
 def test_other_texts_stay(text: str) -> None:
+    assert remove_credentials(text) == text
+
+
+def test_a_long_text_without_spaces_is_read_once() -> None:
+    text = "abc:def:" * 60_000  # each value would go to the end of the text
     assert remove_credentials(text) == text
