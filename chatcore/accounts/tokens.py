@@ -50,7 +50,7 @@ def create_token(
         if name:
             TokenName.objects.create(token=token, name=name)
         audit.record("token.made", target=user, detail=token.token_key)
-    token.name = name
+    token.name, token.used_at = name, None
     return token, text
 
 
@@ -65,6 +65,8 @@ def revoke_tokens(user: Any, **which: object) -> int:
 
 
 def list_tokens(user: object) -> QuerySet[AuthToken]:
-    """Return a user's tokens, newest first, each with its `name` (None: it has none)."""
+    """Return a user's tokens, newest first, each with `name` and `used_at` (None: it has none)."""
     tokens: QuerySet[AuthToken] = AuthToken.objects.filter(user=user)
-    return tokens.annotate(name=F("token_name__name")).order_by("-created", "-digest")
+    return tokens.annotate(name=F("token_name__name"), used_at=F("token_name__used_at")).order_by(
+        "-created", "-digest"
+    )

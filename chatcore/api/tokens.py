@@ -56,6 +56,9 @@ class TokenSerializer(serializers.Serializer[object]):
     scope = serializers.SerializerMethodField(help_text="What it may do: read, chat or all.")
     created_at = serializers.DateTimeField(source="created")
     expires_at = serializers.DateTimeField(source="expiry", allow_null=True)
+    last_used_at = serializers.DateTimeField(
+        source="used_at", allow_null=True, help_text="Right to a minute; null: never."
+    )
 
     def get_scope(self, token: AuthToken) -> str:
         """Return the token's scope."""

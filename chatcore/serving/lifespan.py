@@ -8,6 +8,7 @@ from functools import partial
 
 from django.db import DatabaseError, connection
 
+from chatcore.accounts import token_uses
 from chatcore.accounts.expiry import delete_expired_sign_ins
 from chatcore.api.idempotency import delete_old_keys
 from chatcore.base.asgi import Receive, Send
@@ -68,6 +69,8 @@ def start_background_work() -> None:
         delete_in_thread = partial(run_in_thread, run_if_clock_is_right, delete)
         turn_runner.run_periodically(seconds, delete_in_thread)
     turn_runner.run_periodically(ERASE_SECONDS, partial(run_in_thread, ErasureChore().erase))
+    store_uses = partial(run_in_thread, token_uses.store_uses)
+    turn_runner.run_periodically(token_uses.STORE_SECONDS, store_uses)
     for chore in chores:
         if not chore.is_deletion:
             turn_runner.run_periodically(chore.seconds, chore.run)

@@ -26,6 +26,7 @@ from structlog.contextvars import bind_contextvars
 
 from chatcore.base.rest.origins import describe_origin, is_about_origin
 from chatcore.base.rest.problems import Problem
+from chatcore.base.rest.token_uses import note_use
 from chatcore.extension import get_extensions
 
 API_KEY_NAME = "HTTP_X_API_KEY"
@@ -58,6 +59,7 @@ class BearerTokenAuthentication(TokenAuthentication):
             auth_token.delete()
             raise exceptions.AuthenticationFailed("Invalid token.")
         user, _ = self.validate_user(auth_token)
+        note_use(digest)
         bind_contextvars(user=str(user.pk))  # for log lines
         return user, auth_token
 

@@ -8,6 +8,7 @@ class Compat(ExtensionConfig):
     name = "chatcore.contrib.compat"
     label = "compat"
     verbose_name = "APIs of others"
+    extension = "chatcore.contrib.compat.extension.Compat"
 
     def ready(self) -> None:
         """Have what is refused below the paths of these APIs in their own forms."""

@@ -1,8 +1,9 @@
-"""The routes of the APIs of others, under /v1/."""
+"""The routes of the APIs of others, under /v1/, and of the page that connects programs."""
 
 from django.urls import URLPattern, include, path, re_path
 
 from chatcore.contrib.compat.chat_completions import views as completion_views
+from chatcore.contrib.compat.connect import pages
 from chatcore.contrib.compat.messages import views as message_views
 from chatcore.contrib.compat.passed_on import views as passed_views
 from chatcore.contrib.compat.responses import conversation_views, views
@@ -51,6 +52,9 @@ WITHOUT_VERSION = r"^(?:chat/completions|completions|embeddings|models|responses
 
 served_routes = [route for name, routes in ROUTES.items() if is_on(name) for route in routes]
 urlpatterns = [
+    path("settings/programs/", pages.show_programs, name="programs"),
+    path("settings/programs/block/", pages.show_block, name="program_block"),
+    path("settings/programs/<str:key>/", pages.show_connection, name="program_connection"),
     path("v1/", include([*served_routes, *FOR_ALL])),
     re_path(WITHOUT_VERSION, completion_views.UnknownUrlView.as_view()),
 ]
