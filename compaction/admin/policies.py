@@ -23,7 +23,7 @@ from chatcore.models import Session
 from compaction.admin.base import find_session, note_act
 from compaction.admin.timeline import REFUSALS
 from compaction.core.knobs import FLAG, KnobGroup, PolicyError, Rule, get_help, get_rule, list_knobs
-from compaction.core.policy import STAGES, Policy
+from compaction.core.policy import DEFAULT_SETTINGS, STAGES, Policy
 from compaction.core.presets import ONECLAW, PRESETS
 from compaction.models import CompactionPolicy
 from compaction.runs import engine
@@ -218,7 +218,10 @@ class CompactionPolicyAdmin(SetupFileAdmin):
         return [page, *super().get_urls()]
 
     def get_fieldsets(self, request: HttpRequest, obj: CompactionPolicy | None = None) -> Any:
-        """Return a section for each group of knobs, open where a knob differs from the base."""
+        """Return a section of what most policies set, and one for each group of the others.
+
+        A group is open where the policy sets something in it.
+        """
         if not self._may_edit(request, obj):
             first = ["name", "base", "overrides", "is_active"]
             return [
@@ -227,22 +230,32 @@ class CompactionPolicyAdmin(SetupFileAdmin):
                     {"fields": [*(["setup_file"] if self.find_setup_entry(obj) else []), *first]},
                 )
             ]
-        overrides = obj.overrides if obj and isinstance(obj.overrides, dict) else {}
         first = [
             "name",
             "base",
             "is_active",
             *(["trial"] if request.user.has_perm(TRIAL_RIGHT) else []),
         ]
-        sections: list[object] = [(None, {"fields": first})]
+        default_fields = [name.replace(".", "__") for name in DEFAULT_SETTINGS]
+        sections: list[object] = [
+            (None, {"fields": first}),
+            ("Settings", {"fields": default_fields}),
+        ]
+        set_names = set(_name_knobs(obj.overrides)) if obj else set()
         for group in list_groups():
+            names = [name for name in list_field_names(group) if name not in default_fields]
+            if not names:
+                continue
+            is_open = any(name.replace("__", ".") in set_names for name in names)
             options = {
-                "fields": list_field_names(group),
+                "fields": names,
                 "description": " ".join((type(group).__doc__ or "").split()),
-                "classes": () if overrides.get(group.prefix) else ("collapse",),
+                "classes": () if is_open else ("collapse",),
             }
-            sections.append((group.prefix.replace("_", " ").capitalize(), options))
-        sections.append(("Stages", {"fields": [STAGES_FIELD]}))
+            title = f"Other systems: {group.prefix.replace('_', ' ')}"
+            sections.append((title, options))
+        classes = () if STAGES_FIELD in set_names else ("collapse",)
+        sections.append(("Other systems: stages", {"fields": [STAGES_FIELD], "classes": classes}))
         return sections
 
     def get_form(

@@ -259,7 +259,7 @@ class TriggerKnobs(KnobGroup):
     """When a session is compacted: at what size, and at which moments."""
 
     prefix: ClassVar[str] = "trigger"
-    threshold: float = knob(RATIO, "The share of the basis at which a context is too large.")
+    threshold: float = knob(RATIO, "The share of the window at which a context is too large.")
     clamp: bool = knob(
         FLAG,
         "Lower the threshold where it is above the input without `budget.safety_margin`, so that "
@@ -328,7 +328,11 @@ class ProtectKnobs(KnobGroup):
         "messages, rounded up. `per_role`: the newest `count` messages of each role. `user_turns`: "
         "the newest `count` turns.",
     )
-    ratio: float = knob(RATIO, "For `token_ratio` and `count_ratio`.")
+    ratio: float = knob(
+        RATIO,
+        "The newest messages stay as they are: this share of the window, or of all messages where "
+        "`protect.kind` is `count_ratio`.",
+    )
     count: int = knob(_NUMBER, "For `count`, `per_role` and `user_turns`.")
     minimum: int = knob(_NUMBER, "For `count_ratio`: at least so many messages.")
     first: int = knob(_NUMBER, "So many of the first messages of the conversation stay too.")
@@ -549,7 +553,7 @@ class LedgerKnobs(KnobGroup):
     prefix: ClassVar[str] = "ledger"
     ratio: float = knob(
         RATIO,
-        "The share of the basis that the ledger may take beside the summary. 0: there is none.",
+        "The share of the window that the ledger may take beside the summary. 0: there is none.",
     )
 
 
@@ -607,7 +611,10 @@ class ToolResultKnobs(KnobGroup):
     """How much of a tool's output is stored and sent."""
 
     prefix: ClassVar[str] = "tool_result"
-    limit: int = knob(_POSITIVE_NUMBER, "The most that is kept of one output, in `unit`.")
+    limit: int = knob(
+        _POSITIVE_NUMBER,
+        "The most that is kept of one output, in characters or in what `tool_result.unit` says.",
+    )
     unit: SizeUnit = knob(
         require_choice(SizeUnit), "The unit of `limit`. A token is four characters here."
     )
@@ -654,8 +661,8 @@ class FallbackKnobs(KnobGroup):
         "same in the steps of the stage. `notice`: keep what other stages did, and tell the model. "
         "`error`: refuse the request with a clear error.",
     )
-    notify: bool = knob(FLAG, "Show `notice` to the user.")
-    notice: str = knob(FILLED_TEXT, "The text that the user sees.")
+    notify: bool = knob(FLAG, "Tell the user when older messages are left out of a request.")
+    notice: str = knob(FILLED_TEXT, "What the user is told then.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,6 +19,34 @@ STAGES = (
 )
 
 
+# What `oneclaw` and `chatcore` use, and what a policy of one's own mostly sets. All other settings
+# are there for the other systems. (Those of one group stand together.)
+DEFAULT_SETTINGS = (
+    "trigger.threshold",
+    "protect.ratio",
+    "protect.plans",
+    "summary.model",
+    "summary.spans",
+    "summary.max_tokens",
+    "summary.room_ratio",
+    "summary.max_words",
+    "summary.prompt",
+    "summary.retries",
+    "summary.timeout",
+    "tool_result.limit",
+    "tool_result.spill",
+    "files.budget_ratio",
+    "fallback.notify",
+    "fallback.notice",
+    "ledger.ratio",
+    "recall.tokens",
+    "recall.threshold",
+    "verify.checks",
+    "verify.repair",
+    "verify.extract",
+)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
     """All groups of knobs, and the stages in the order in which they run.

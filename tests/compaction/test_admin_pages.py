@@ -11,6 +11,7 @@ from django.urls import reverse
 from chatcore.contrib.audit.models import AuditEntry
 from chatcore.models import ContextRevision, Session
 from compaction.admin.policies import PolicyForm
+from compaction.core.policy import DEFAULT_SETTINGS
 from compaction.memory.models import LedgerLine
 from compaction.models import CompactionPolicy, CompactionRun, ModelCall, SessionState
 from compaction.runs import engine
@@ -233,6 +234,25 @@ def test_a_policy_has_a_field_for_each_knob(operator: Client) -> None:
     assert row.overrides["target"] == {"otherwise": "fits", "ratio": None}
     assert row.overrides["summary"] == {"max_words": 300}
     assert "trigger" not in row.overrides
+
+
+def test_a_policy_shows_what_most_policies_set_and_folds_the_rest(operator: Client) -> None:
+    row = CompactionPolicy.objects.create(
+        name="own", base="lota", overrides={"memory": {"entries": 5}}
+    )
+    address, fields = open_policy(operator, row)
+    sections = operator.get(address).context["adminform"].fieldsets
+    is_open = {name: "collapse" not in options.get("classes", ()) for name, options in sections}
+    assert [name for name, shown in is_open.items() if shown] == [
+        None,
+        "Settings",
+        "Other systems: memory",
+    ]
+    in_sections = [name for _, options in sections for name in options["fields"]]
+    assert len(in_sections) == len(set(in_sections))
+    assert {name for name in fields if "__" in name} <= set(in_sections)
+    [shown_fields] = [options["fields"] for name, options in sections if name == "Settings"]
+    assert [name.replace("__", ".") for name in shown_fields] == list(DEFAULT_SETTINGS)
 
 
 def test_a_wrong_value_is_refused_beside_its_knob(operator: Client) -> None:
