@@ -101,6 +101,52 @@ def test_search_history_does_not_find_it(
     assert "INV-118" in search(session, "the invoice")
 
 
+INDIRECT = [
+    ("My sister has the number 555-0143.", "Could you wipe whatever I said regarding my sister?"),
+    (
+        "My psychiatrist has the number 555-0143.",
+        "I'd rather you didn't keep the stuff about my psychiatrist.",
+    ),
+    ("My PIN hint is 555-0143.", "Let's pretend I never mentioned the PIN hint."),
+    (
+        "Meine Ärztin hat die Nummer 555-0143.",
+        "Die Sache mit meiner Ärztin kannst du wieder vergessen.",
+    ),
+    ("Meine Ärztin hat die Nummer 555-0143.", "Tu so, als hätte ich meine Ärztin nie erwähnt."),
+    ("Mon médecin a le numéro 555-0143.", "Fais comme si je n'avais rien dit sur mon médecin."),
+    ("Mon médecin a le numéro 555-0143.", "Ne garde rien de ce que je t'ai dit sur mon médecin."),
+    ("Mi médico tiene el número 555-0143.", "Haz como si nunca te hubiera hablado de mi médico."),
+    ("Mi médico tiene el número 555-0143.", "Quita de tu memoria lo de mi médico."),
+    (
+        "Il mio medico ha il numero 555-0143.",
+        "Togli dalla memoria quello che ho detto sul mio medico.",
+    ),
+    ("O meu médico tem o número 555-0143.", "Faz de conta que nunca te falei do meu médico."),
+    ("Mijn dokter heeft het nummer 555-0143.", "Doe alsof ik nooit over mijn dokter heb verteld."),
+]
+
+
+@pytest.mark.parametrize(("told", "request_to_forget"), INDIRECT)
+def test_an_indirect_request_is_one(session: Session, told: str, request_to_forget: str) -> None:
+    fill(session, [("user", told), *BETWEEN, ("user", request_to_forget)])
+    assert "555-0143" not in search(session, told)
+
+
+@pytest.mark.parametrize(
+    ("told", "no_request"),
+    [
+        ("Die Nummer ist 555-0143.", "Das darfst du nicht vergessen."),
+        ("Die Nummer ist 555-0143.", "Das kann man leicht vergessen."),
+        ("The dog has the number 555-0143.", "You can't keep the dog in the office."),
+        ("My teacher has the number 555-0143.", "Act as if you were my teacher."),
+        ("Mon professeur a le numéro 555-0143.", "Fais comme si tu étais mon professeur."),
+    ],
+)
+def test_what_is_no_request_removes_nothing(session: Session, told: str, no_request: str) -> None:
+    fill(session, [("user", told), ("user", no_request)])
+    assert "555-0143" in search(session, told)
+
+
 def test_what_is_said_again_is_found(session: Session) -> None:
     fill(
         session,

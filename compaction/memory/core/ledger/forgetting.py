@@ -4,25 +4,32 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from compaction.memory.core.ledger.languages.changes import FORGETTING, ForgetWords
+from compaction.memory.core.ledger.languages.changes import FORGETTING, PRETENDING, ForgetWords
 from textkit.stems import fold_letters
 
 VERB_CHARS = 4  # of a verb, as it is looked for in a database
 MAX_OPENERS = 14  # words before the verb, as "I would like it very much if you could please"
 
+MAX_TAIL = 4  # words between a request's modal verb and the verb at its end, as in German
+
 Table = Mapping[str, frozenset[str]]
 
 _WORD = re.compile(r"[^\W\d_]+")
-_TABLES: list[Table] = [
-    {
+_TABLES: dict[str, Table] = {
+    code: {
         field.name: frozenset(fold_letters(getattr(language, field.name)).split())
         for field in fields(ForgetWords)
     }
-    for language in FORGETTING.values()
-]
+    for code, language in FORGETTING.items()
+}
+_PRETENDING = {code: re.compile(pattern) for code, pattern in PRETENDING.items()}
+# What each of these patterns has, as it is looked for in a database.
+_PRETENDING_PARTS = frozenset(
+    {"pret", "act ", "so, ", "comm", "como", "cuen", "che ", "que ", "also"}
+)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ForgetRequest:
     """A request to forget. `subject` is the text that says what, with `small_words` in it.
 
@@ -43,15 +50,18 @@ def find_request(text: str) -> ForgetRequest | None:
     matches = list(_WORD.finditer(text))
     words = [fold_letters(match[0]) for match in matches]
     is_question = text.rstrip().endswith("?")
-    for table in _TABLES:
+    for code, table in _TABLES.items():
+        if pretending := _PRETENDING[code].search(text):
+            small_words = table["small"] | table["told"] | table["speaker"]
+            return ForgetRequest(text[pretending.end() :], small_words, is_of_memory=True)
         index = _find_verb(words, table, is_question=is_question)
         if index is None:
             continue
         small_words = table["small"] | table["told"] | table["openers"] | table["listener"]
         is_last = index == len(words) - 1
         return ForgetRequest(
-            subject=text[: matches[index].start()] if is_last else text[matches[index].end() :],
-            small_words=small_words | table["speaker"],
+            text[: matches[index].start()] if is_last else text[matches[index].end() :],
+            small_words | table["speaker"],
             is_of_memory=not table["told"].isdisjoint(words),
         )
     return None
@@ -67,7 +77,7 @@ def list_verb_parts() -> list[str]:
         for language in FORGETTING.values()
         for verb in f"{language.forget} {language.erase} {language.keep}".split()
     }
-    return sorted({verb[:VERB_CHARS] for verb in verbs})
+    return sorted({verb[:VERB_CHARS] for verb in verbs} | _PRETENDING_PARTS)
 
 
 def _find_verb(words: Sequence[str], table: Table, *, is_question: bool) -> int | None:
@@ -80,14 +90,30 @@ def _find_verb(words: Sequence[str], table: Table, *, is_question: bool) -> int 
             is_verb = not is_negated and table["negations"].isdisjoint(words[index + 1 : index + 3])
         elif word in table["erase"]:
             is_verb = not is_negated and not table["told"].isdisjoint(words)
+        elif word in table["keep"]:
+            # "Ne garde rien de …"; "you can't keep the dog" asks for nothing.
+            is_negated |= "ne" in before and "rien" in words[index + 1 : index + 3]
+            is_verb = is_negated and not is_question and "can" not in before
         else:
-            is_verb = word in table["keep"] and is_negated and not is_question
+            is_verb = False
         if is_verb:
             return index if _asks_listener(before, table) else None
         if word not in asking_words:
             break
-    is_asked = bool(words) and words[0] in asking_words and _asks_listener(words[:-1], table)
-    return len(words) - 1 if is_asked and words[-1] in table["forget"] else None
+    if not words or words[-1] not in table["forget"]:
+        return None
+    # "Das darfst du nicht vergessen" and "das kann man vergessen" are none.
+    if not table["negations"].isdisjoint(words) or table["listener"].isdisjoint(words[:-1]):
+        return None
+    # "The matter with my doctor you can forget."
+    tail = words[-1 - MAX_TAIL : -1]
+    is_told = (
+        not is_question
+        and table["speaker"].isdisjoint(words)
+        and not table["listener"].isdisjoint(tail)
+        and not table["openers"].isdisjoint(tail)
+    )
+    return len(words) - 1 if is_told or words[0] in asking_words else None
 
 
 def _asks_listener(words: Sequence[str], table: Table) -> bool:

@@ -123,8 +123,9 @@ FORGETTING: Mapping[str, ForgetWords] = {
         ),
         speaker="i we me us my our he she they",
         listener="you your yourself please let lets",
-        negations="not don t never no longer dont",
-        small="anything everything know known mentioned number remember remembered tell told said"
+        negations="not don t never no longer dont didn",
+        small="whatever regarding concerning stuff bit part"
+        " anything everything know known mentioned number remember remembered tell told said"
         " mention thing things please memory",
     ),
     "de": ForgetWords(
@@ -141,7 +142,8 @@ FORGETTING: Mapping[str, ForgetWords] = {
         speaker="ich wir mir uns er",
         listener="du sie dir dich ihr bitte",
         negations="nicht nie kein keine keinen niemals",
-        small="erzahlt gesagt gesagte sagte erzahlte alles erwahnt",
+        small="erzahlt gesagt gesagte sagte erzahlte alles erwahnt sache sachen mit wieder"
+        " ruhig ding thema zum zu was",
     ),
     "fr": ForgetWords(
         forget="oublie oubliez oublier oublies",
@@ -158,11 +160,11 @@ FORGETTING: Mapping[str, ForgetWords] = {
         small="le la les l un une des de du d au aux et ou est sont mon ma mes ton ta tes son sa"
         " ses ce cette que qui qu je j tu il elle nous vous ne n pas plus me m te t se s lui leur"
         " en dans sur pour par avec toujours jamais tout dit parle raconte explique ai propos"
-        " sujet",
+        " sujet rien ce avais avait avions",
     ),
     "es": ForgetWords(
         forget="olvida olvide olvidar olvides olvidate olviden",
-        erase="borra borre borrar elimina elimine eliminar",
+        erase="borra borre borrar elimina elimine eliminar quita quite quitar",
         keep="recuerdes recuerde guardes guarde menciones",
         told="dije conte dicho hable mencione memoria todo",
         openers=(
@@ -173,11 +175,12 @@ FORGETTING: Mapping[str, ForgetWords] = {
         listener="te tu usted favor puedes podrias puede que",
         negations="no nunca",
         small="el los las una unos unas del al y o es son mi mis tu tus su sus lo que yo se no ya"
-        " en por para con siempre nunca me te de la un todo dije conte dicho sobre acerca eso he",
+        " en por para con siempre nunca me te de la un todo dije conte dicho sobre acerca eso he"
+        " hubiera hubiese hablado habia",
     ),
     "it": ForgetWords(
         forget="dimentica dimentichi dimenticare dimenticati scorda scordati dimenticate",
-        erase="cancella cancellare elimina eliminare",
+        erase="cancella cancellare elimina eliminare togli togliere rimuovi rimuovere",
         keep="ricordare conservare ricordi",
         told="detto parlato raccontato memoria tutto",
         openers="per favore puoi potresti vorrei che ok e ora adesso allora ti prego",
@@ -186,7 +189,8 @@ FORGETTING: Mapping[str, ForgetWords] = {
         negations="non mai",
         small="il lo la i gli le un uno una di del dello della dei degli delle al allo alla sul"
         " sullo sulla sui e o che ho hai ti mi si tutto quello cio cosa detto parlato raccontato"
-        " mio mia miei mie tuo tua suo sua con per in non piu riguardo proposito circa su a",
+        " dalla dal abbia avessi avesse mio mia miei mie tuo tua suo sua con per in non"
+        " piu riguardo proposito circa su a",
     ),
     "pt": ForgetWords(
         forget="esquece esqueca esquecer esquecas esquecam",
@@ -211,6 +215,18 @@ FORGETTING: Mapping[str, ForgetWords] = {
         listener="je jij u alsjeblieft alstublieft",
         negations="niet nooit geen",
         small="de het een van over wat dat alles ik je jij u jou mij me mijn uw zijn haar heb hebt"
-        " heeft zei gezegd verteld vertelde en of met voor in op aan te niet meer",
+        " heeft nooit zei gezegd verteld vertelde en of met voor in op aan te niet meer",
     ),
+}
+
+# Requests to forget that ask for no forgetting: "pretend that I never mentioned X".
+PRETENDING: Mapping[str, str] = {
+    "en": r"\b(?:pretend|act as (?:if|though)|act like) (?:that )?(?:i|we)(?:'d)? "
+    r"(?:have |had )?(?:never|not|didn't|hadn't|did not)\b",
+    "de": r"\btu(?:n sie)? (?:bitte )?(?:einfach )?so, als (?:ob|hätte) (?:ich|wir)\b(?=.*\bni)",
+    "fr": r"\b(?:fais|faites|faire) comme si (?:je|nous) n",
+    "es": r"\b(?:haz|haga|hagamos|hacer) (?:como si|de cuenta que) (?:yo )?(?:nunca|no)\b",
+    "it": r"\b(?:fai|facciamo|faccia) (?:finta|conto) che (?:io )?non\b",
+    "pt": r"\b(?:faz|faça|faca|finge|finja) (?:de conta )?que (?:eu )?(?:nunca|não)\b",
+    "nl": r"\bdoe (?:maar )?alsof ik\b(?=.*\b(?:nooit|niet|niets)\b)",
 }
