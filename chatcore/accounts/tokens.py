@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.db.models import F, QuerySet
+from django.db.models.functions import Coalesce
 from knox.models import AuthToken
 
 from chatcore.accounts import audit
@@ -35,9 +36,16 @@ def get_default_expiry() -> timedelta | None:
 
 
 def create_token(
-    user: Any, *, name: str, expiry: timedelta | None, scope: str = auth.ALL
+    user: Any,
+    *,
+    name: str,
+    expiry: timedelta | None,
+    scope: str = auth.ALL,
+    keeps_conversations: bool = True,
 ) -> tuple[AuthToken, str]:
     """Make a token of a user; return its row and its text, which is not stored.
+
+    `keeps_conversations` says whether the conversations of programs that use it are stored.
 
     Raises TooManyTokens.
     """
@@ -47,10 +55,13 @@ def create_token(
             raise TooManyTokens
         prefix = auth.PREFIXES[scope]
         token, text = AuthToken.objects.create(user, expiry=expiry, prefix=prefix)
-        if name:
-            TokenName.objects.create(token=token, name=name)
+        if name or not keeps_conversations:
+            TokenName.objects.create(
+                token=token, name=name, keeps_conversations=keeps_conversations
+            )
         audit.record("token.made", target=user, detail=token.token_key)
     token.name, token.used_at = name, None
+    token.keeps_conversations = keeps_conversations
     return token, text
 
 
@@ -65,8 +76,14 @@ def revoke_tokens(user: Any, **which: object) -> int:
 
 
 def list_tokens(user: object) -> QuerySet[AuthToken]:
-    """Return a user's tokens, newest first, each with `name` and `used_at` (None: it has none)."""
+    """Return a user's tokens, newest first, each with `name` and `used_at` (None: it has none).
+
+    `keeps_conversations` is as `create_token` has it.
+    """
     tokens: QuerySet[AuthToken] = AuthToken.objects.filter(user=user)
-    return tokens.annotate(name=F("token_name__name"), used_at=F("token_name__used_at")).order_by(
-        "-created", "-digest"
+    tokens = tokens.annotate(
+        name=F("token_name__name"),
+        used_at=F("token_name__used_at"),
+        keeps_conversations=Coalesce(F("token_name__keeps_conversations"), True),
     )
+    return tokens.order_by("-created", "-digest")

@@ -20,7 +20,12 @@ from chatcore.accounts.tokens import (
 )
 from chatcore.api import idempotency
 from chatcore.base.rest.auth import ALL, PREFIXES, find_scope
-from chatcore.base.rest.fields import StrictIntegerField, StrictSerializer, StrictTextField
+from chatcore.base.rest.fields import (
+    StrictBooleanField,
+    StrictIntegerField,
+    StrictSerializer,
+    StrictTextField,
+)
 from chatcore.base.truncation import clean_text
 
 
@@ -46,6 +51,10 @@ class NewTokenSerializer(StrictSerializer):
             " outlive it, as tokens and MCP servers. all: everything."
         ),
     )
+    keeps_conversations = StrictBooleanField(
+        default=True,
+        help_text="Whether conversations that its programs name by themselves are stored.",
+    )
 
 
 class TokenSerializer(serializers.Serializer[object]):
@@ -54,6 +63,9 @@ class TokenSerializer(serializers.Serializer[object]):
     id = serializers.CharField(source="token_key", help_text="The token's first characters.")
     name = serializers.SerializerMethodField(help_text="Empty: it has none.")
     scope = serializers.SerializerMethodField(help_text="What it may do: read, chat or all.")
+    keeps_conversations = serializers.BooleanField(
+        help_text="Whether conversations that its programs name by themselves are stored."
+    )
     created_at = serializers.DateTimeField(source="created")
     expires_at = serializers.DateTimeField(source="expiry", allow_null=True)
     last_used_at = serializers.DateTimeField(
@@ -107,7 +119,13 @@ class TokenListView(GenericAPIView[AuthToken]):
             expiry = timedelta(days=days) if days else None
         name = clean_text(serializer.validated_data.get("name", "")).strip()
         scope = serializer.validated_data["scope"]
-        row, token = create_token(request.user, name=name, expiry=expiry, scope=scope)
+        row, token = create_token(
+            request.user,
+            name=name,
+            expiry=expiry,
+            scope=scope,
+            keeps_conversations=serializer.validated_data["keeps_conversations"],
+        )
         return Response({**TokenSerializer(row).data, "token": token}, status=201)
 
     @extend_schema(operation_id="revoke_all_tokens", request=None, responses={204: None})

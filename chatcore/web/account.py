@@ -148,7 +148,13 @@ def create_token(request: HttpRequest) -> HttpResponse:
     name, scope = form.cleaned_data["name"], form.cleaned_data["scope"] or ALL
     expiry = tokens.get_default_expiry()
     try:
-        token, secret = tokens.create_token(request.user, name=name, expiry=expiry, scope=scope)
+        token, secret = tokens.create_token(
+            request.user,
+            name=name,
+            expiry=expiry,
+            scope=scope,
+            keeps_conversations=form.cleaned_data["keeps_conversations"],
+        )
     except tokens.TooManyTokens:
         text = gettext("There are as many tokens as there may be. Revoke some first.")
         return HttpResponse(text, status=409, content_type="text/plain; charset=utf-8")

@@ -49,10 +49,11 @@ class RenameForm(forms.Form):
 
 
 class TokenForm(forms.Form):
-    """The name of a new API token, which may be empty, and what it may do."""
+    """The name of a new API token, which may be empty, what it may do, and what is kept."""
 
     name = LineField(max_chars=MAX_NAME_CHARS, required=False)
     scope = forms.ChoiceField(choices=[(name, name) for name in PREFIXES], required=False)
+    keeps_conversations = forms.BooleanField(required=False)
 
 
 class SwitchForm(forms.Form):

@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.db import connections
 from rest_framework.test import APIClient
 
-from chatcore.contrib.compat.chat_completions.memory import get_or_create_session
+from chatcore.contrib.compat.chat_completions.memory import create_session
 from chatcore.contrib.compat.chat_completions.request import CompletionRequest
 from chatcore.contrib.compat.programs import ThreadName
 from chatcore.contrib.prompts.models import Prompt
@@ -64,7 +64,7 @@ def test_first_requests_of_a_named_session_share_one(user: User, model: AiModel)
         request = CompletionRequest(
             model=model, model_name="m", system=None, messages=[], thread=thread
         )
-        sessions = do_at_once(functools.partial(get_or_create_session, user, request))
+        sessions = do_at_once(functools.partial(create_session, user, request))
         assert len({session.pk for session in sessions}) == 1
 
 

@@ -113,6 +113,23 @@ def test_no_other_text_is_a_token(user: User, text: str) -> None:
         )
 
 
+def test_a_token_says_whether_conversations_of_programs_are_kept(
+    api: APIClient, user: User, client: Client
+) -> None:
+    assert api.post(TOKENS, {"name": "a"}).json()["keeps_conversations"] is True
+    made = api.post(TOKENS, {"name": "b", "keeps_conversations": False}).json()
+    assert made["keeps_conversations"] is False
+    call_command("create_token", user.username, "--name=c", "--without-conversations")
+    client.force_login(user)
+    page = client.get("/settings/").content.decode()
+    assert "Keep the conversations of programs" in page
+    client.post("/settings/tokens/", {"name": "d", "keeps_conversations": "true"})
+    client.post("/settings/tokens/", {"name": "e"})  # the box was cleared
+    rows = api.get(TOKENS).json()["results"]
+    kept = {row["name"]: row["keeps_conversations"] for row in rows if row["name"]}
+    assert kept == {"a": True, "b": False, "c": False, "d": True, "e": False}
+
+
 def test_an_expired_token_and_one_of_a_switched_off_user_are_401(user: User) -> None:
     _, token = AuthToken.objects.create(user, expiry=timedelta(seconds=30))
     client = build_token_client(token)

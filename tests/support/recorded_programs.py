@@ -1,4 +1,7 @@
-"""Requests of coding programs as they sent them; names, paths and ids of a machine are replaced."""
+"""Requests of coding programs as they sent them; names, paths and ids of a machine are replaced.
+
+Descriptions of tools and results of tools of Claude Code are cut.
+"""
 
 import json
 from pathlib import Path

@@ -52,7 +52,7 @@ class BearerTokenAuthentication(TokenAuthentication):
         try:
             # No token has other characters, and knox hashes no others.
             digest = hash_token(token.decode("ascii"))
-            auth_token = AuthToken.objects.select_related("user").get(digest=digest)
+            auth_token = AuthToken.objects.select_related("user", "token_name").get(digest=digest)
         except (UnicodeDecodeError, AuthToken.DoesNotExist):
             raise exceptions.AuthenticationFailed("Invalid token.") from None
         if auth_token.expiry and auth_token.expiry <= timezone.now():
@@ -96,24 +96,29 @@ def is_valid_token() -> Q:
     return Q(expiry=None) | Q(expiry__gt=timezone.now())
 
 
+def find_token(headers: Mapping[bytes, bytes]) -> AuthToken | None:
+    """Return the valid token of a request with these headers, with its user; or None."""
+    request = HttpRequest()
+    request.META["HTTP_AUTHORIZATION"] = headers.get(b"authorization", b"").decode("latin-1")
+    request.META[API_KEY_NAME] = headers.get(b"x-api-key", b"").decode("latin-1")
+    try:
+        result = ApiKeyAuthentication().authenticate(request)
+    except (exceptions.AuthenticationFailed, exceptions.PermissionDenied):
+        return None
+    return result[1] if result else None
+
+
 def find_sender(headers: Mapping[bytes, bytes]) -> User | None:
     """Return the user who sends a request with these headers, by a token or a session; or None."""
-    request = HttpRequest()
-    authorization = headers.get(b"authorization", b"").decode("latin-1")
-    api_key = headers.get(b"x-api-key", b"").decode("latin-1")
-    if authorization or api_key:
-        request.META["HTTP_AUTHORIZATION"] = authorization
-        request.META[API_KEY_NAME] = api_key
-        try:
-            result = ApiKeyAuthentication().authenticate(request)
-        except (exceptions.AuthenticationFailed, exceptions.PermissionDenied):
-            return None
-        return result[0] if result else None
+    if headers.get(b"authorization") or headers.get(b"x-api-key"):
+        token = find_token(headers)
+        return token.user if token else None
     session_key = parse_cookie(headers.get(b"cookie", b"").decode("latin-1")).get(
         settings.SESSION_COOKIE_NAME
     )
     if not session_key:
         return None
+    request = HttpRequest()
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
     user = get_user(request)
     return user if user.is_authenticated else None

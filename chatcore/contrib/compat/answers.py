@@ -21,7 +21,7 @@ from chatcore.contrib.compat.chat_completions.request import (
 from chatcore.contrib.compat.chat_completions.side_calls import is_side_call
 from chatcore.contrib.compat.chat_completions.stateless import StatelessExchange
 from chatcore.contrib.compat.chat_completions.streams import BegunStream, ClientWatch
-from chatcore.models import Turn
+from chatcore.models import Session, Turn
 from chatcore.providers.base import Request as ProviderRequest
 from chatcore.providers.base import StreamEnd, StreamPart
 from chatcore.turns import capacity
@@ -80,7 +80,7 @@ def begin_answer(
     if completion_request.thread.name:
         session = memory.find_session(request.user, completion_request.thread.name)
         if not is_side_call(completion_request, session):
-            return _answer_with_memory(request, completion_request, form)
+            return _answer_with_memory(request, completion_request, form, session)
     with ExitStack() as held:
         held.enter_context(capacity.take_slot(request.user.pk))
         turn_rate.count_turn(request)
@@ -88,11 +88,15 @@ def begin_answer(
 
 
 def _answer_with_memory(
-    request: SignedInRequest, completion_request: CompletionRequest, form: AnswerForm
+    request: SignedInRequest,
+    completion_request: CompletionRequest,
+    form: AnswerForm,
+    session: Session | None,
 ) -> Response | BegunStream:
+    """Answer in a session; None stands for one that does not exist yet."""
     with _reserve_turn(request, completion_request):
         turn_rate.count_turn(request)
-        session = memory.get_or_create_session(request.user, completion_request)
+        session = session or memory.create_session(request.user, completion_request)
         turn, after_seq = memory.start_or_resume_turn(session, completion_request)
     form.name_answer(turn, after_seq)
     watch = ClientWatch(turn)

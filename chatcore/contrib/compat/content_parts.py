@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -21,6 +22,9 @@ TEXT_KEYS = {
     "reasoning_text": "text",
     "refusal": "refusal",
 }
+_REMINDERS = re.compile(
+    r"<system-reminder>.*?</system-reminder>|<system-message>.*?</system-message>", re.DOTALL
+)
 # Given a part, its path and the number of its file in its message: the file, not stored yet.
 FileReader = Callable[[Mapping[str, object], str, int], Attachment]
 
@@ -55,6 +59,15 @@ def parse_content(value: object, path: str, file_readers: Mapping[str, FileReade
             raise InvalidFieldError(f"{part_path}.type", detail)
     limit_files(files)
     return Content(text=join_texts(texts), files=tuple(files))
+
+
+def strip_reminders(text: str) -> str:
+    """Return a text without what a program adds to it and takes away again.
+
+    Those are its reminders to the model, and marked texts of the system.
+    """
+    pieces = _REMINDERS.split(text)
+    return "\n".join(piece.strip() for piece in pieces if piece.strip())
 
 
 def join_texts(texts: Iterable[str | None]) -> str:

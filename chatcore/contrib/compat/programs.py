@@ -1,4 +1,4 @@
-"""Which conversation a request of a coding program belongs to, by the names that it sends.
+"""Coding programs: how each names its conversations, and which of its requests belong to none.
 
 Programs run agents of their own below a conversation, several at once. The requests of such a
 subagent carry the name of the whole conversation and the subagent's own: it has a session below
@@ -6,63 +6,216 @@ that of the conversation, and neither reads the other.
 """
 
 import hashlib
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from knox.models import AuthToken
 
 MAX_SESSION_NAME_CHARS = 255
 SESSION_HEADER = "X-Session-Id"
 
+Headers = Mapping[str, str]  # which finds a header in any spelling
+Fields = Mapping[str, Any]  # of a request's body
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keeping:
+    """Whether conversations that programs do not ask to store are stored for a token.
+
+    `token_id` tells the tokens of a user apart; it is empty for a browser.
+    """
+
+    is_on: bool = True
+    token_id: str = ""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ThreadName:
-    """The name of a request's session, and that of the session above it; empty if there is none."""
+    """The name of a request's session, and that of the session above it; empty if there is none.
+
+    `program` is the program that sent the request, if it is a known one. A request that `is_beside`
+    the conversation is answered without it and leaves it as it is.
+    """
 
     name: str = ""
     parent: str = ""
+    program: str = ""
+    is_beside: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Subagent:
-    """A subagent's own id, and that of the subagent above it, empty below the conversation."""
+class _Names:
+    """What the request of a program says of its conversation.
 
-    id: str
-    parent_id: str = ""
-
-
-def name_thread(name: str, headers: Mapping[str, str]) -> ThreadName:
-    """Return the thread of a request in the conversation that its user has named.
-
-    `headers` finds them in any spelling.
+    `session` is the name of the whole conversation, `subagent` that of the subagent that sends the
+    request, and `above` that of the subagent above it, empty below the conversation itself. Where
+    `has_own_names`, that of a subagent is a name without the conversation's, and `above` may be
+    that of the conversation.
     """
-    if not name:
-        return ThreadName()
-    subagent = _find_subagent(headers)
-    if subagent is None:
-        return ThreadName(name=name, parent=headers.get("X-Parent-Session-Id", ""))
+
+    session: str = ""
+    subagent: str = ""
+    above: str = ""
+    has_own_names: bool = False
+    is_beside: bool = False
+
+
+def get_keeping(token: AuthToken | None) -> Keeping:
+    """Return what the server and the token of a request say; a browser has no token."""
+    is_on = settings.CHATCORE["KEEP_PROGRAM_CONVERSATIONS"]
+    if token is None:
+        return Keeping(is_on=is_on)
+    token_name = getattr(token, "token_name", None)  # not every token has one
+    is_on = is_on and (token_name is None or token_name.keeps_conversations)
+    return Keeping(is_on=is_on, token_id=token.digest)
+
+
+def name_thread(name: str, headers: Headers, body: Fields, keeping: Keeping) -> ThreadName:
+    """Return the thread of a request.
+
+    `name` is what its user calls the conversation, which wins. Otherwise the program's own name
+    counts if its conversations are kept.
+    """
+    program, names = _read_names(headers, body)
+    session_name = name or (_check(names.session) if keeping.is_on else "")
+    if not session_name:
+        return ThreadName(program=program, is_beside=names.is_beside)
+    has_own_names = names.has_own_names and not name
+    parent = ""
+    if names.subagent:
+        parent = names.above if has_own_names else _join(session_name, names.above, names.session)
+        session_name = names.subagent if has_own_names else _join(session_name, names.subagent)
+    elif names.above:
+        parent = names.above
     return ThreadName(
-        name=_join_names(name, subagent.id), parent=_join_names(name, subagent.parent_id)
+        name=session_name, parent=_check(parent), program=program, is_beside=names.is_beside
     )
 
 
-def _find_subagent(headers: Mapping[str, str]) -> _Subagent | None:
-    agent_id = headers.get("X-Claude-Code-Agent-Id", "")
-    if agent_id:
-        parent_id = headers.get("X-Claude-Code-Parent-Agent-Id", "")
-        return _Subagent(id=agent_id, parent_id=parent_id)
-    # Codex: the session is that of the whole conversation, a thread is that of an agent.
-    parent_id = headers.get("X-Codex-Parent-Thread-Id", "")
-    thread_id = headers.get("Thread-Id", "")
-    if parent_id and thread_id:
-        is_below_conversation = parent_id == headers.get("Session-Id", "")
-        return _Subagent(id=thread_id, parent_id="" if is_below_conversation else parent_id)
-    return None
+def _read_claude_code(headers: Headers, body: Fields) -> _Names | None:
+    """Claude Code: a header, or else a member of the metadata, and a header for subagents."""
+    session = headers.get("X-Claude-Code-Session-Id") or _read_user_id(body)
+    subagent = headers.get("X-Claude-Code-Agent-Id", "")
+    if not session and not subagent:
+        return None
+    above = headers.get("X-Claude-Code-Parent-Agent-Id", "")
+    return _Names(session=session, subagent=subagent, above=above)
 
 
-def _join_names(name: str, subagent_id: str) -> str:
-    """Return the name of a subagent's session; without an id that of the conversation."""
-    if not subagent_id:
+def _read_user_id(body: Fields) -> str:
+    """Return the session in `metadata.user_id`, which older versions of Claude Code write alone."""
+    metadata = body.get("metadata")
+    user_id = metadata.get("user_id") if isinstance(metadata, Mapping) else None
+    if not isinstance(user_id, str):
+        return ""
+    match = re.fullmatch(r"user_\w+_account_[\w-]*_session_([\w-]+)", user_id)
+    if match:
+        return match[1]
+    members = _parse_object(user_id) if user_id.startswith("{") else {}
+    session = members.get("session_id")
+    return session if isinstance(session, str) else ""
+
+
+def _read_codex(headers: Headers, body: Fields) -> _Names | None:
+    """Codex CLI: only `thread-id` is a thread's own, the other names are the parent's as well.
+
+    Over a WebSocket the same members stand in each request, with the headers of the handshake.
+    """
+    metadata = body.get("client_metadata")
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+
+    def read(name: str) -> str:
+        value = metadata.get(name) or metadata.get(name.replace("-", "_")) or headers.get(name)
+        return value if isinstance(value, str) else ""
+
+    turn = _parse_object(read("x-codex-turn-metadata"))
+    above = read("x-codex-parent-thread-id")
+    is_codex = headers.get("Originator", headers.get("User-Agent", "")).startswith("codex")
+    if not (is_codex or turn or above):
+        return None
+    session, cache_key = read("session-id"), body.get("prompt_cache_key")
+    thread = read("thread-id") or session or (cache_key if isinstance(cache_key, str) else "")
+    # Its own summaries and notes are written in the thread that they are about.
+    is_beside = turn.get("request_kind", "turn") not in ("turn", "prewarm")
+    if not above:
+        is_beside = is_beside or bool(read("x-openai-subagent"))
+        return _Names(session=thread, is_beside=is_beside)
+    return _Names(session=session or above, subagent=thread, above=above, has_own_names=True)
+
+
+def _read_opencode(headers: Headers, body: Fields) -> _Names | None:
+    """opencode: each session has a name, also that of a subagent, which names its parent."""
+    above = headers.get("X-Parent-Session-Id", "")
+    if not above and not headers.get("User-Agent", "").startswith("opencode/"):
+        return None
+    return _Names(session=headers.get("X-Session-Affinity", ""), above=above)
+
+
+CLAUDE_CODE, CODEX, OPENCODE = "Claude Code", "Codex", "opencode"
+# The only table of programs that name their conversations.
+PROGRAMS: Mapping[str, Callable[[Headers, Fields], _Names | None]] = {
+    CLAUDE_CODE: _read_claude_code,
+    CODEX: _read_codex,
+    OPENCODE: _read_opencode,
+}
+# A line of the user's last message by which a program asks for something beside the conversation,
+# with its whole history: a summary, what could be said next, a note.
+_SIDE_PROMPTS = {
+    CLAUDE_CODE: (
+        r"CRITICAL: Respond with TEXT ONLY\. Do NOT call any tools\.",
+        r"Your task is to create a detailed summary of (the|this) conversation",
+        r"\[SUGGESTION MODE:",
+        r"(<system-reminder>)?This is a side question from the user\.",
+        r"The user stepped away and is coming back\.",
+        r"Describe your most recent action in 3-5 words",
+        r"You are now acting as the memory extraction subagent\.",
+    ),
+    CODEX: (r"You are performing a CONTEXT CHECKPOINT COMPACTION\.",),
+    OPENCODE: (r"Provide a detailed prompt for continuing our conversation above\.",),
+}
+_SIDE_LINES = {
+    program: re.compile(rf"^({'|'.join(lines)})", re.MULTILINE)
+    for program, lines in _SIDE_PROMPTS.items()
+}
+
+
+def is_side_prompt(program: str, text: str) -> bool:
+    """Return True for a text by which a program asks for something beside the conversation."""
+    return program in _SIDE_LINES and bool(_SIDE_LINES[program].search(text))
+
+
+def _read_names(headers: Headers, body: Fields) -> tuple[str, _Names]:
+    """Return the program that sent a request, empty for an unknown one, and its names."""
+    for program, read in PROGRAMS.items():
+        names = read(headers, body)
+        if names:
+            return program, names
+    return "", _Names()
+
+
+def _join(name: str, subagent: str, session: str = "") -> str:
+    """Return the name of a subagent's session in a named conversation.
+
+    It is that of the conversation without a subagent, or with the conversation's own name.
+    """
+    if subagent in ("", session):
         return name
-    joined_name = f"{name}/{subagent_id}"
-    if len(joined_name) <= MAX_SESSION_NAME_CHARS and joined_name.isprintable():
-        return joined_name
-    return hashlib.sha256(joined_name.encode()).hexdigest()
+    joined_name = f"{name}/{subagent}"
+    return _check(joined_name) or hashlib.sha256(joined_name.encode()).hexdigest()
+
+
+def _check(name: str) -> str:
+    """Return a name if it can be that of a session, else an empty one."""
+    return name if len(name) <= MAX_SESSION_NAME_CHARS and name.isprintable() else ""
+
+
+def _parse_object(text: str) -> Mapping[str, Any]:
+    value: object = None
+    with suppress(ValueError, RecursionError):
+        value = json.loads(text)
+    return value if isinstance(value, Mapping) else {}

@@ -31,8 +31,21 @@ class Command(BaseCommand):
             help="read: it only reads; chat: nothing that would outlive it; all (default).",
         )
 
+        parser.add_argument(
+            "--without-conversations",
+            action="store_true",
+            help="Store no conversation that a program names by itself.",
+        )
+
     def handle(
-        self, *args: object, user: str, name: str, days: int, scope: str, **options: object
+        self,
+        *args: object,
+        user: str,
+        name: str,
+        days: int,
+        scope: str,
+        without_conversations: bool,
+        **options: object,
     ) -> None:
         """Print the token and nothing else, so that a script can read it."""
         users = get_user_model()
@@ -44,7 +57,13 @@ class Command(BaseCommand):
             raise CommandError(f"--days is {days}; it must be from 0 to {MAX_DAYS}.", returncode=2)
         expiry = timedelta(days=days) if days else None
         try:
-            _, token = create_token(owner, name=name[:MAX_NAME_CHARS], expiry=expiry, scope=scope)
+            _, token = create_token(
+                owner,
+                name=name[:MAX_NAME_CHARS],
+                expiry=expiry,
+                scope=scope,
+                keeps_conversations=not without_conversations,
+            )
         except TooManyTokens as refusal:
             raise CommandError(str(refusal)) from None
         self.stdout.write(token)

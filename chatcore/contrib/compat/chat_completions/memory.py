@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Subquery
+from django.db.models import Exists, OuterRef, Q, Subquery
 
 from chatcore.api.errors import build_turn_problem
 from chatcore.base.databases.person_lock import lock_person
@@ -52,23 +52,20 @@ def find_session(user: User, name: str) -> Session | None:
     """Return the user's session that a client names, by its id or by the client's own name."""
     if not name:
         return None
-    own_sessions = Session.objects.owned_by(user)
+    has_name = Q(external_id=name)
     with contextlib.suppress(ValueError):  # the name is no UUID
-        session: Session | None = own_sessions.filter(pk=UUID(name)).first()
-        if session:
-            return session
-    return own_sessions.filter(external_id=name).first()
+        has_name |= Q(pk=UUID(name))
+    sessions = Session.objects.owned_by(user).filter(has_name)[:2]
+    # The id comes first: any name may look like one.
+    return min(sessions, key=lambda session: session.external_id == name, default=None)
 
 
-def get_or_create_session(user: User, completion_request: CompletionRequest) -> Session:
-    """Return the user's session that the request names, or a new one with this name.
+def create_session(user: User, completion_request: CompletionRequest) -> Session:
+    """Return a new session with the name of a request, or the one that another request has made.
 
     A new session has no tools except the client's. That of a subagent is below another one.
     """
     thread = completion_request.thread
-    session = find_session(user, thread.name)
-    if session:
-        return session
     defaults = {
         "model": completion_request.model,
         "tools": [],

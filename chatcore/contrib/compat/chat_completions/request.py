@@ -27,6 +27,7 @@ from chatcore.contrib.compat.known_types import Handling, find_handling
 from chatcore.contrib.compat.programs import (
     MAX_SESSION_NAME_CHARS,
     SESSION_HEADER,
+    Keeping,
     ThreadName,
     name_thread,
 )
@@ -121,7 +122,7 @@ class CompletionRequest:
 
 
 def parse_completion_request(
-    user: User, values: Any, headers: Mapping[str, str]
+    user: User, values: Any, headers: Mapping[str, str], keeping: Keeping
 ) -> CompletionRequest:
     """Return the request of a JSON body.
 
@@ -142,7 +143,7 @@ def parse_completion_request(
         params=_parse_params(values, model, has_tools=bool(tools)),
         stream=body.stream,
         include_usage=bool(body.stream_options.include_usage),
-        thread=name_thread(parse_session_name(values, headers), headers),
+        thread=name_thread(parse_session_name(values, headers), headers, values, keeping),
         on_divergence=parse_on_divergence(headers),
         ignored_fields=(*_list_ignored_fields(values, model), *left_out),
     )

@@ -1,12 +1,15 @@
-"""Recognize calls that clients make beside a conversation: for its title, for a commit message.
+"""Recognize calls that clients make beside a conversation: for a title, a summary, a search.
 
 Such a call names the same session, because the client sends the same headers with all its calls.
 It is answered without a memory, and the session does not change.
 """
 
 import re
+from collections.abc import Sequence
 
 from chatcore.contrib.compat.chat_completions.request import CompletionRequest
+from chatcore.contrib.compat.client_messages import ClientMessage
+from chatcore.contrib.compat.programs import CLAUDE_CODE, is_side_prompt
 from chatcore.models import Session
 
 HEAD_CHARS = 1_000  # of a text; what is asked for stands at its beginning
@@ -32,15 +35,27 @@ _CONVERSATION_LABEL = re.compile(
 )
 
 
+def asks_beside(program: str, messages: Sequence[ClientMessage]) -> bool:
+    """Return True if the newest message is one by which a program asks for something else."""
+    if not messages or messages[-1].role != "user":
+        return False
+    return is_side_prompt(program, messages[-1].content)
+
+
 def is_side_call(completion_request: CompletionRequest, session: Session | None) -> bool:
-    """Return True if the request asks for a label of a conversation and does not continue it.
+    """Return True if the request asks for something beside a conversation and does not continue it.
 
     `session` is the one that the request names, None if it does not exist yet. A request with an
-    answer in it has a history, so it is never one.
+    answer in it has a history, so it is one only by a text that a program is known to ask with.
     """
-    messages = completion_request.messages
+    messages, thread = completion_request.messages, completion_request.thread
+    if thread.is_beside or asks_beside(thread.program, messages):
+        return True
     if any(message.role != "user" for message in messages):
         return False
+    if thread.program == CLAUDE_CODE and not completion_request.tools:
+        # Its conversations and agents have tools. Titles, searches, probes of a limit have none.
+        return True
     content = messages[-1].content
     heading = content[:HEAD_CHARS]
     asks_for_label = _QUOTED_HISTORY in content or _LABEL_TASK.search(heading)

@@ -21,6 +21,7 @@ from chatcore.contrib.compat.chat_completions.request import (
     parse_completion_request,
 )
 from chatcore.contrib.compat.messages import errors as anthropic_errors
+from chatcore.contrib.compat.programs import get_keeping
 
 VERSION_HEADER = "anthropic-version"  # which Anthropic's clients send with every request
 
@@ -56,7 +57,9 @@ class ChatCompletionsView(CompatibleAPIView):
 
     def post(self, request: SignedInRequest) -> HttpResponseBase:
         """Answer the last message, with a memory if the request names a session."""
-        completion_request = parse_completion_request(request.user, request.data, request.headers)
+        completion_request = parse_completion_request(
+            request.user, request.data, request.headers, get_keeping(request.auth)
+        )
         return answers.answer(request, completion_request, CompletionForm(completion_request))
 
 

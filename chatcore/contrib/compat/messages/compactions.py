@@ -64,7 +64,9 @@ def add_summary(user: User, request: MessageRequest, content: str) -> MessageReq
 def summarize(user: User, request: MessageRequest, edit: Summary) -> Compaction:
     """Compact the whole conversation of a request; a session that it names keeps it."""
     if request.thread.name:
-        session = memory.get_or_create_session(user, request)
+        session = memory.find_session(user, request.thread.name) or memory.create_session(
+            user, request
+        )
         memory.store_history(session, request)
         return _compact(user, session, edit, is_stored=True)
     return _compact_copy(user, request, edit)

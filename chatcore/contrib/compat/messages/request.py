@@ -36,7 +36,7 @@ from chatcore.contrib.compat.messages.request_tools import (
     parse_tools,
 )
 from chatcore.contrib.compat.messages.threads import ContinuedThread, NewThread, find_thread
-from chatcore.contrib.compat.programs import ThreadName, name_thread
+from chatcore.contrib.compat.programs import Keeping, ThreadName, name_thread
 from chatcore.providers.anthropic import PARAM_NAMES
 from chatcore.providers.params import list_extra_names
 from chatcore.providers.registry import get_capabilities
@@ -199,14 +199,18 @@ class MessageRequest(CompletionRequest):
         return self.edits.clearing
 
 
-def parse_count_request(user: User, body: object, headers: Mapping[str, str]) -> MessageRequest:
+def parse_count_request(
+    user: User, body: object, headers: Mapping[str, str], keeping: Keeping
+) -> MessageRequest:
     """Return the request of a body whose tokens are to be counted: it asks for no answer."""
     if isinstance(body, Mapping):
         body = {**body, "max_tokens": 1, "stream": False, "thread": None}
-    return parse_message_request(user, body, headers)
+    return parse_message_request(user, body, headers, keeping)
 
 
-def parse_message_request(user: User, values: Any, headers: Mapping[str, str]) -> MessageRequest:
+def parse_message_request(
+    user: User, values: Any, headers: Mapping[str, str], keeping: Keeping
+) -> MessageRequest:
     """Return the request of a JSON body.
 
     Raises the 400 problem that names the field, 404 for an unknown model, and TooLargeProblem.
@@ -220,7 +224,7 @@ def parse_message_request(user: User, values: Any, headers: Mapping[str, str]) -
         raise InvalidFieldError("messages", "None of the messages has any content.")
     definitions, left_out, left_out_names = parse_tools(body.tools)
     tools = build_tools(definitions, model)
-    thread = name_thread(_parse_session_name(values, headers), headers)
+    thread = name_thread(_parse_session_name(values, headers), headers, values, keeping)
     if body.thread:
         held_thread = find_thread(body.thread, user)
         thread = thread if thread.name else ThreadName(name=held_thread.session_name)

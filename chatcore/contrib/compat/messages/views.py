@@ -27,6 +27,7 @@ from chatcore.contrib.compat.messages.request import (
     parse_count_request,
     parse_message_request,
 )
+from chatcore.contrib.compat.programs import get_keeping
 from chatcore.turns import capacity
 
 
@@ -92,7 +93,8 @@ def _compact_and_answer(
 
 def _read_request(request: SignedInRequest, parse: Callable[..., MessageRequest]) -> MessageRequest:
     """Return the request with what a compaction says that it begins with."""
-    message_request = parse(request.user, request.data, request.headers)
+    keeping = get_keeping(request.auth)
+    message_request = parse(request.user, request.data, request.headers, keeping)
     if not message_request.compaction:
         return message_request
     content = compactions.check_block(request.user, *message_request.compaction)

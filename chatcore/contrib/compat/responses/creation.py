@@ -10,6 +10,7 @@ from chatcore.base.rest import auth, turn_rate
 from chatcore.base.token_estimate import estimate_tokens
 from chatcore.context.compactor import get_compactor
 from chatcore.contrib.compat.models import StoredResponse
+from chatcore.contrib.compat.programs import Keeping
 from chatcore.contrib.compat.responses import (
     compaction_answers,
     item_lists,
@@ -23,12 +24,12 @@ from models_registry.models import AiModel
 
 
 def parse_body(
-    user: User, body: object, headers: Mapping[str, str], *, scope: str
+    user: User, body: object, headers: Mapping[str, str], *, scope: str, keeping: Keeping
 ) -> ResponseRequest:
     """Return the request of a body of this user, by a token of a scope. Raises problems."""
     load_item = item_lists.build_loader(user)
     model = _find_default_model(user, body)
-    request = parse_response_request(user, body, headers, load_item, model)
+    request = parse_response_request(user, body, headers, load_item, model, keeping)
     if request.servers:
         auth.refuse_servers(scope)
     return request

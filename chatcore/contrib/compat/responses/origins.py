@@ -58,6 +58,9 @@ def find_origin(user: User, request: ResponseRequest) -> Origin:
     if request.input.compaction:
         return _continue_compaction(user, request)
     named_session = find_session(user, request.thread.name)
+    if request.thread.name and named_session is None:
+        # A subagent may begin with all that its parent said, and a fork with what was before it.
+        return Origin(messages=messages)
     known_messages = history.drop_server_calls(messages, request.input.server_call_ids)
     known_history = history.find_known_history(user, known_messages, session=named_session)
     if known_history:

@@ -18,10 +18,12 @@ from chatcore.contrib.compat.chat_completions.request import (
     build_ignored_header,
     get_usable_model,
 )
+from chatcore.contrib.compat.chat_completions.side_calls import asks_beside
 from chatcore.contrib.compat.client_messages import build_tools
 from chatcore.contrib.compat.programs import (
     MAX_SESSION_NAME_CHARS,
     SESSION_HEADER,
+    Keeping,
     ThreadName,
     name_thread,
 )
@@ -302,22 +304,26 @@ def parse_response_request(
     headers: Mapping[str, str],
     load_item: ItemLoader,
     default_model: AiModel | None,
+    keeping: Keeping,
 ) -> ResponseRequest:
     """Return the request of a JSON body.
 
-    `default_model` answers a body that names no model. A header that names a session wins over
+    `default_model` answers a body that names no model. The name of a session wins over
     `store`, which the response then shows as true. Raises the 400 problem that names the field,
     404 for an unknown model, and TooLargeProblem.
     """
     body = ResponseBody.parse(value)
-    thread = name_thread(headers.get(SESSION_HEADER, "")[:MAX_SESSION_NAME_CHARS], headers)
+    response_input = parse_input(value.get("input"), load_item)
+    name = headers.get(SESSION_HEADER, "")[:MAX_SESSION_NAME_CHARS]
+    thread = name_thread(name, headers, value, keeping)
+    if thread.is_beside or asks_beside(thread.program, response_input.messages):
+        thread = ThreadName()
     if thread.name:
         # Some programs send `store: false` with every request, and their user cannot change it.
         body = body.model_copy(update={"store": True})
     model = default_model
     if body.model is not None or model is None:
         model = get_usable_model(user, body.model)
-    response_input = parse_input(value.get("input"), load_item)
     request_tools = parse_tools(body.tools, response_input.lifted_tools)
     servers = _select_servers(body, request_tools, model)
     tools = build_tools(list(request_tools.definitions.values()), model)

@@ -22,6 +22,7 @@ from chatcore.contrib.compat.chat_completions.streams import (
     hand_over_late,
 )
 from chatcore.contrib.compat.models import StoredResponse
+from chatcore.contrib.compat.programs import Keeping, get_keeping
 from chatcore.contrib.compat.responses import (
     compaction_answers,
     creation,
@@ -44,7 +45,11 @@ class ResponsesView(ResponsesAPIView):
     def post(self, request: SignedInRequest) -> HttpResponseBase:
         """Answer the input, as a whole, as a stream, or in the background."""
         response_request = creation.parse_body(
-            request.user, request.data, request.headers, scope=get_scope(request)
+            request.user,
+            request.data,
+            request.headers,
+            scope=get_scope(request),
+            keeping=get_keeping(request.auth),
         )
         if not response_request.is_stored:
             return self._answer_unstored(request, response_request)
@@ -129,7 +134,11 @@ class InputTokensView(ResponsesAPIView):
     def post(self, request: SignedInRequest) -> Response:
         """Return how many tokens a request would send. Nothing is stored or sent."""
         response_request = creation.parse_body(
-            request.user, request.data, request.headers, scope=get_scope(request)
+            request.user,
+            request.data,
+            request.headers,
+            scope=get_scope(request),
+            keeping=get_keeping(request.auth),
         )
         count = creation.count_tokens(request.user, response_request)
         return Response({"object": "response.input_tokens", "input_tokens": count})
@@ -144,7 +153,11 @@ class CompactView(ResponsesAPIView):
         if not isinstance(body, Mapping) or not body.get("model"):
             raise InvalidFieldError("model", "The name of a model.")
         response_request = creation.parse_body(
-            request.user, body, request.headers, scope=get_scope(request)
+            request.user,
+            body,
+            request.headers,
+            scope=get_scope(request),
+            keeping=Keeping(is_on=False),
         )
         turn_rate.count_turn(request)
         answer, headers = compaction_answers.compact(request.user, response_request)

@@ -15,11 +15,12 @@ from functools import partial
 
 from django.contrib.auth.models import User
 from django.utils.datastructures import CaseInsensitiveMapping
+from knox.models import AuthToken
 
 from chatcore.accounts.senders import find_token_sender
 from chatcore.accounts.sign_out_watch import sign_out_watch
 from chatcore.base.rest import limits, turn_rate
-from chatcore.base.rest.auth import build_sender_problem, find_scope, find_sender
+from chatcore.base.rest.auth import build_sender_problem, find_scope, find_token
 from chatcore.base.rest.parsers import (
     StrictDecoder,
     TooManyValues,
@@ -31,6 +32,7 @@ from chatcore.base.slots import ProcessFull, Slot, Slots, UserFull
 from chatcore.base.threads import PREPARATION, TOOLS, run_in_thread, run_or_undo
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.models import StoredResponse
+from chatcore.contrib.compat.programs import get_keeping
 from chatcore.contrib.compat.responses import creation, errors, turn_streams
 from chatcore.contrib.compat.responses.origins import build_previous_problem
 from chatcore.contrib.compat.responses.request import ResponseRequest
@@ -73,13 +75,13 @@ async def serve_websocket(scope: Scope, receive: Receive, send: Send) -> None:
     headers = dict(scope["headers"])
     # No cookies: a page of any other site could open a connection with them.
     is_open = bool(headers.get(b"authorization", b"").strip())
-    user = await run_in_thread(find_sender, headers) if is_open else None
-    if user is None:
+    token = await run_in_thread(find_token, headers) if is_open else None
+    if token is None:
         await refuse_handshake(scope, send, build_sender_problem())
         return
     try:
         slot = _slots.take(
-            user.pk, process_limit=MAX_CONNECTIONS, user_limit=MAX_CONNECTIONS_OF_USER
+            token.user_id, process_limit=MAX_CONNECTIONS, user_limit=MAX_CONNECTIONS_OF_USER
         )
     except (ProcessFull, UserFull):
         await send({"type": "websocket.close", "code": CLOSE_RETRY})
@@ -88,20 +90,20 @@ async def serve_websocket(scope: Scope, receive: Receive, send: Send) -> None:
     with slot, sign_out_watch.watch(sender) as sign_out_event:
         await send({"type": "websocket.accept"})
         text_headers = {name.decode(): value.decode("latin-1") for name, value in headers.items()}
-        await Connection(user, CaseInsensitiveMapping(text_headers), receive, send).run(
-            sign_out_event
-        )
+        connection = Connection(token, CaseInsensitiveMapping(text_headers), receive, send)
+        await connection.run(sign_out_event)
 
 
 class Connection:
     """One open connection of a user."""
 
     def __init__(
-        self, user: User, headers: Mapping[str, str], receive: Receive, send: Send
+        self, token: AuthToken, headers: Mapping[str, str], receive: Receive, send: Send
     ) -> None:
-        self.user = user
+        self.user: User = token.user
         self.headers = headers
-        self._scope = find_scope(headers["authorization"].split()[-1])
+        self._scope = find_scope(token.token_key)
+        self._keeping = get_keeping(token)
         self._receive = receive
         self._send = send
         self._requests: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
@@ -188,7 +190,7 @@ class Connection:
         memory = self._forget(previous_id) if isinstance(previous_id, str) else None
         if memory is not None:
             body = {name: body[name] for name in body if name != "previous_response_id"}
-        parse = partial(creation.parse_body, scope=self._scope)
+        parse = partial(creation.parse_body, scope=self._scope, keeping=self._keeping)
         request = await run_in_thread(parse, self.user, body, self.headers)
         if memory is not None and request.is_stored:
             raise build_previous_problem(str(previous_id))
