@@ -60,7 +60,7 @@ def to_core_lines(rules: Sequence[StandingRule]) -> list[core_lines.LedgerLine]:
     return [
         core_lines.LedgerLine(
             # The column has no choices: what another version or a hand wrote there stays a rule.
-            kind=rule.kind if rule.kind in core_lines.KINDS else "rule",  # type: ignore[arg-type]
+            kind=rule.kind if rule.kind in core_lines.KINDS else "rule",
             text=rule.text,
             seq=0,
             role="user",
