@@ -7,9 +7,11 @@ secrets in 30,000 characters of plain prose, in 0.2 s; and its settings are glob
 """
 
 import re
+from collections.abc import Iterator
 
 PLACEHOLDER = "[credential removed]"
 MIN_CHARS = 4  # a shorter value is no credential
+MIN_BARE_CHARS = 8  # of one that is replaced wherever it stands
 
 # Words that providers put before their keys. Behind each a key has at least 16 characters.
 _PREFIXES = (
@@ -127,6 +129,22 @@ def remove_credentials(text: str) -> str:
     return _remove_assigned(text)
 
 
+def list_credentials(text: str) -> set[str]:
+    """Return the values in a text that `remove_credentials` replaces and that are no plain words.
+
+    They may stand elsewhere without anything that tells what they are.
+    """
+    values = {
+        match["value"] or match["other"] if "other" in form.groupindex else match["value"]
+        for form in _FORMS
+        for match in form.finditer(text)
+    }
+    values.update(text[start:end] for start, end in _find_assigned(text))
+    return {
+        value for value in values if len(value) >= MIN_BARE_CHARS and any(map(str.isdigit, value))
+    }
+
+
 def has_credentials(text: str) -> bool:
     """Return whether a text has something that `remove_credentials` replaces."""
     return remove_credentials(text) != text
@@ -136,15 +154,22 @@ def _remove_assigned(text: str) -> str:
     """Replace what is given to the names of secrets."""
     parts: list[str] = []
     end = 0
+    for start, next_end in _find_assigned(text):
+        parts += (text[end:start], PLACEHOLDER)
+        end = next_end
+    return "".join((*parts, text[end:]))
+
+
+def _find_assigned(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the values stand that are given to the names of secrets."""
+    end = 0
     for name in _NAME.finditer(text):
         if name.start() < end or not _names_secret(name["name"]):
             continue  # before its value is read, which may be all of the text
         value = _VALUE.match(text, name.end())
         if value and _is_secret(text, name, value):
-            start = value.start(value.lastgroup or 0)
-            parts += (text[end:start], PLACEHOLDER)
             end = value.end(value.lastgroup or 0)
-    return "".join((*parts, text[end:]))
+            yield value.start(value.lastgroup or 0), end
 
 
 def _names_secret(name: str) -> bool:

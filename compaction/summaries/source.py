@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from types import MappingProxyType
 
-from compaction.core.credentials import remove_credentials
+from compaction.core.credentials import PLACEHOLDER, list_credentials, remove_credentials
 from compaction.core.knobs import SummaryKnobs
 from compaction.core.outcome import NumberedLine
 from compaction.core.transcript import TranscriptEntry
@@ -130,11 +130,19 @@ def render_numbered_lines(
     `days` has the days of the messages by their numbers.
     """
     tool_names: dict[str, str] = {}
+    credentials: set[str] = set()
     lines = []
     for entry in entries:
         for call in entry.calls:
             tool_names[call.id] = call.name
+            credentials |= list_credentials(call.arguments)
+        if entry.role == "tool":
+            credentials |= list_credentials(entry.original or entry.content)
         text = _render_entry(entry, tool_names, knobs)
+        if text is not None and entry.role == "assistant":
+            # The model repeats what a tool returned, in words of its own.
+            for value in credentials:
+                text = text.replace(value, PLACEHOLDER)
         if text is not None:
             text = f"{entry.seq}. {text}" if with_numbers else text
             lines.append(NumberedLine(entry.seq, text, days.get(entry.seq)))

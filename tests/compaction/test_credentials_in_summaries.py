@@ -12,8 +12,17 @@ from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ENV = "STRIPE_SECRET=sk_live_abcdefgh12345678\nDB_PORT=5432\nAWS_ID: AKIAIOSFODNN7EXAMPLE"
-SECRETS = ("sk_live_abcdefgh12345678", "AKIAIOSFODNN7EXAMPLE", "hunter22", "glpat-abcdefghij123456")
+ENV = (
+    "MAIL_PASSWORD=winter-84-lake\nSTRIPE_SECRET=sk_live_abcdefgh12345678\nDB_PORT=5432\n"
+    "AWS_ID: AKIAIOSFODNN7EXAMPLE"
+)
+SECRETS = (
+    "winter-84-lake",
+    "sk_live_abcdefgh12345678",
+    "AKIAIOSFODNN7EXAMPLE",
+    "hunter22",
+    "glpat-abcdefghij123456",
+)
 
 
 @pytest.mark.parametrize("policy", ["oneclaw", "chatcore"])
@@ -26,9 +35,11 @@ def test_what_a_tool_returned_is_replaced_and_what_the_user_wrote_is_not(
     session.messages.create(seq=1, role="user", content="My key is glpat-mine567890123456. " * 60)
     session.messages.create(seq=2, role="assistant", tool_calls=calls)
     session.messages.create(
-        seq=3, role="tool", tool_call_id="c1", tool_name="run", content=f"{ENV}\n{SECRETS[3]}"
+        seq=3, role="tool", tool_call_id="c1", tool_name="run", content=f"{ENV}\n{SECRETS[-1]}"
     )
-    session.messages.create(seq=4, role="assistant", content=f"It says {SECRETS[1]}. " * 60)
+    session.messages.create(
+        seq=4, role="assistant", content=f"It says {SECRETS[1]} and winter-84-lake. " * 60
+    )
     Message.objects.bulk_create(
         Message(session=session, seq=seq, role="user", content="x" * 4000) for seq in range(5, 9)
     )
