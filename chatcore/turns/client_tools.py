@@ -262,3 +262,14 @@ def _count_calls_left(turn: Turn) -> int | None:
 def _count_calls(turn: Turn) -> int:
     answers = turn.messages.filter(role=Message.Role.ASSISTANT)
     return sum(len(calls) for calls in answers.values_list("tool_calls", flat=True))
+
+
+def extend_tools(turn: Turn, tools: Sequence[Mapping[str, object]]) -> None:
+    """Offer the tools of a request that goes on with a turn; earlier ones stay known by name.
+
+    A client may search for tools and add what it has found.
+    """
+    definitions = {tool["name"]: tool for tool in (*turn.tools, *tools)}
+    if list(definitions.values()) != turn.tools:
+        turn.tools = list(definitions.values())
+        turn.save(update_fields=["tools"])

@@ -279,6 +279,8 @@ def _resume_turn(
     results = get_trailing_results(completion_request.messages)
     waiting_turn = session.turns.filter(status=Turn.Status.WAITING).first()
     _refuse_missing_results(waiting_turn, results)
+    if waiting_turn:
+        client_tools.extend_tools(waiting_turn, completion_request.tools)
     _apply_request_settings(session, completion_request)
     client_results = [
         client_tools.ClientToolResult(

@@ -33,8 +33,8 @@ class Blocks:
     """What the blocks of one message hold, by kind; files are not stored yet.
 
     `results` are the blocks of the results of tools, and `cache_control` the last mark of a block
-    that is none of those. `order` is that of an answer's blocks, as it is stored, and `left_out`
-    names the types that were left out.
+    that is none of those. `order` is that of an answer's blocks, as it is stored. `left_out` names
+    the types that were left out, and `found_tools` the tools that a search has found.
     """
 
     texts: list[str] = field(default_factory=list)
@@ -46,6 +46,7 @@ class Blocks:
     cache_control: dict[str, object] | None = None
     order: list[str | int] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    found_tools: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:
@@ -78,6 +79,7 @@ def parse_blocks(content: object, path: str, accepted_types: Sequence[str]) -> B
         if handling is Handling.AS_TEXT:
             text = parse_required_text(block.get("tool_name"), f"{block_path}.tool_name")
             blocks.texts.append(f"[Tool found: {text}]")
+            blocks.found_tools.append(text)
             blocks.order.append(len(blocks.texts[-1]))
         elif handling is Handling.LEFT_OUT:
             blocks.left_out.append(f"messages.content.{str(type)[:64]}")

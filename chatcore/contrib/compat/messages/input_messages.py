@@ -31,13 +31,22 @@ OWN_SIGNATURE = "chatcore"
 
 @dataclass
 class Input:
-    """What a request says. `compaction` is the block that it begins with, and its path."""
+    """What a request says. `compaction` is the block that it begins with, and its path.
+
+    `used_tools` are the tools that its messages call, or that a search of the client has found.
+    """
 
     messages: list[ClientMessage] = field(default_factory=list)
     system_texts: list[str] = field(default_factory=list)
     system_cache_control: dict[str, object] | None = None
     compaction: tuple[str, Mapping[str, object]] | None = None
     left_out: list[str] = field(default_factory=list)
+    used_tools: set[str] = field(default_factory=set)
+
+    def note(self, blocks: Blocks) -> None:
+        """Note what was left out of a message, and the tools that it names."""
+        self.left_out += blocks.left_out
+        self.used_tools.update(blocks.found_tools, (call.name for call in blocks.calls))
 
 
 def parse_input(body: Mapping[str, object], model: AiModel) -> Input:
@@ -64,7 +73,7 @@ def _add_system(parsed_input: Input, value: object, path: str) -> None:
     if value is None:
         return
     blocks = parse_blocks(value, path, ("text",))
-    parsed_input.left_out += blocks.left_out
+    parsed_input.note(blocks)
     text = limit_text(blocks.text, path)
     if text and parsed_input.messages:
         add_system_text(parsed_input.messages, text)
@@ -83,7 +92,7 @@ def _parse_message(
     content_path = f"{path}.content"
     if role == "user":
         blocks = parse_blocks(message.get("content"), content_path, USER_TYPES)
-        parsed_input.left_out += blocks.left_out
+        parsed_input.note(blocks)
         _take_compaction(parsed_input, blocks)
         for result_path, result in blocks.results:
             yield _parse_result(result, result_path, parsed_input)
@@ -95,7 +104,7 @@ def _parse_message(
         )
     elif role == "assistant":
         blocks = parse_blocks(message.get("content"), content_path, ASSISTANT_TYPES)
-        parsed_input.left_out += blocks.left_out
+        parsed_input.note(blocks)
         _take_compaction(parsed_input, blocks)
         yield ClientMessage(
             role="assistant",
@@ -120,7 +129,7 @@ def _parse_result(block: Mapping[str, object], path: str, parsed_input: Input) -
     """Return the result of a tool; one of any length is accepted, and cut when it is stored."""
     content = block.get("content")
     blocks = parse_blocks("" if content is None else content, f"{path}.content", RESULT_TYPES)
-    parsed_input.left_out += blocks.left_out
+    parsed_input.note(blocks)
     is_error = block.get("is_error") or False
     if not isinstance(is_error, bool):
         raise InvalidFieldError(f"{path}.is_error", "Either true or false.")

@@ -1,6 +1,6 @@
 """The tools of a request, and which of them the model may call."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -9,6 +9,8 @@ from chatcore.contrib.compat.bodies import Body
 from chatcore.contrib.compat.client_messages import ClientFunction
 from chatcore.contrib.compat.content_parts import iterate_objects
 from chatcore.contrib.compat.known_types import Handling, find_handling
+
+SERVER_SEARCH = "tool_search_tool_"  # begins the types of Anthropic's own searches for tools
 
 
 class CacheControl(Body):
@@ -52,21 +54,37 @@ ToolChoice = Annotated[FreeChoice | NamedChoice | NoChoice, Field(discriminator=
 
 
 def parse_tools(
-    tools: Sequence[Mapping[str, object]],
+    tools: Sequence[Mapping[str, object]], used_tools: Collection[str] = ()
 ) -> tuple[list[dict[str, Any]], list[str], set[str]]:
     """Return the definitions, what was left out, and the names of the tools that were.
 
-    Tools with `defer_loading` are offered at once: no provider's server searches for them here.
+    Tools with `defer_loading` are held back until they are among `used_tools`, since another tool
+    of the client searches for them. Where there is none, or a provider's server would search, all
+    are offered at once.
     """
     definitions: list[dict[str, Any]] = []
     left_out: list[str] = []
     names: set[str] = set()
+    has_search = _has_search(tools)
     for path, tool in iterate_objects(tools, "tools"):
         type = str(tool.get("type") or "custom")
-        if find_handling("messages.tools", type) is Handling.CARRIED:
-            definitions.append(MessageTool.parse(tool, path).build_definition())
-            left_out += ["tools.defer_loading"] if tool.get("defer_loading") else []
-        else:
+        if find_handling("messages.tools", type) is not Handling.CARRIED:
             left_out.append(f"tools.{type[:64]}")
             names.add(str(tool.get("name")))
+            continue
+        definition = MessageTool.parse(tool, path).build_definition()
+        if tool.get("defer_loading") and not has_search:
+            left_out.append("tools.defer_loading")
+        elif tool.get("defer_loading") and definition["name"] not in used_tools:
+            continue
+        definitions.append(definition)
     return definitions, left_out, names
+
+
+def _has_search(tools: Sequence[Mapping[str, object]]) -> bool:
+    """Return True if a tool of the client can search for the others."""
+    types = [str(tool.get("type") or "custom") for tool in tools]
+    if any(type.startswith(SERVER_SEARCH) for type in types):
+        return False
+    own_tools = (tool for tool, type in zip(tools, types, strict=True) if type == "custom")
+    return any(not tool.get("defer_loading") for tool in own_tools)

@@ -1,6 +1,6 @@
 """Continue a turn that waits: with outputs of its client's tools, and with a person's word."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -69,7 +69,7 @@ def resume_turn(request: ResponseRequest, origin: Origin, session: Session) -> R
         turn, after_event_seq = control.submit_tool_results(session, client_results)
     if decisions:
         turn, after_event_seq = control.submit_approvals(session, decisions)
-    _merge_tools(turn, request.tools)
+    client_tools.extend_tools(turn, request.tools)
     return ResumedTurn(turn=turn, after_seq=after_seq, after_event_seq=after_event_seq)
 
 
@@ -144,11 +144,3 @@ def _end_with_results(turn: Turn, results: Sequence[client_tools.ClientToolResul
     with client_tools.put_outputs_away(turn.session, results) as outputs:
         client_tools.accept_results(locked_turn, results, outputs)
     lifecycle.end_turn(locked_turn, Turn.Status.CANCELLED)
-
-
-def _merge_tools(turn: Turn, tools: Sequence[Mapping[str, object]]) -> None:
-    """Offer the tools of this request, and still know the earlier ones by their names."""
-    definitions = {tool["name"]: tool for tool in (*turn.tools, *tools)}
-    if list(definitions.values()) != turn.tools:
-        turn.tools = list(definitions.values())
-        turn.save(update_fields=["tools"])

@@ -182,6 +182,61 @@ def test_tools_that_others_run_are_left_out_and_named(
     assert "tool_choice" not in sent
 
 
+FIND: Any = {"name": "find", "input_schema": {"type": "object"}}
+DEFERRED: Any = [
+    FIND | {"name": name, "defer_loading": True} for name in ("weather", "tides", "moon")
+]
+
+
+def list_offered_tools(scripted: ScriptedModel) -> list[str]:
+    sent = get_last_call(scripted)["tools"]
+    return [tool.get("function", tool)["name"] for tool in sent]
+
+
+@pytest.mark.parametrize("headers", [{}, NAMED])
+def test_deferred_tools_are_offered_when_a_search_or_a_call_names_them(
+    client: Anthropic, scripted: ScriptedModel, headers: dict[str, str]
+) -> None:
+    tools = [FIND, *DEFERRED]
+    scripted.script(Reply(tool_calls=[make_tool_call("find", id="toolu_1")]))
+    answer = ask_raw(client, tools=tools, extra_headers=headers)
+    assert "x-ignored-fields" not in answer.headers
+    assert list_offered_tools(scripted) == ["find"]
+    reference = {"type": "tool_reference", "tool_name": "tides"}
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [reference]}
+    call = {"type": "tool_use", "id": "toolu_1", "name": "find", "input": {}}
+    history = [
+        *HELLO,
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [result]},
+    ]
+    scripted.script(Reply(tool_calls=[make_tool_call("tides", id="toolu_2")]))
+    ask(client, history, tools=tools, extra_headers=headers)
+    assert list_offered_tools(scripted) == ["find", "tides"]
+    call = {"type": "tool_use", "id": "toolu_2", "name": "moon", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_2", "content": "Full."}
+    history = [
+        *HELLO,
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [result]},
+    ]
+    ask(client, history, tools=tools)
+    assert list_offered_tools(scripted) == ["find", "moon"]
+    ask(client, tools=tools, tool_choice={"type": "tool", "name": "weather"})
+    assert list_offered_tools(scripted) == ["find", "weather"]
+
+
+def test_deferred_tools_that_only_a_server_finds_are_offered_at_once(
+    client: Anthropic, scripted: ScriptedModel
+) -> None:
+    type = "tool_search_tool_regex_20251119"
+    search = {"type": type, "name": "tool_search_tool_regex"}
+    raw = ask_raw(client, tools=[search, FIND, *DEFERRED])
+    assert list_offered_tools(scripted) == ["find", "weather", "tides", "moon"]
+    ignored = raw.headers["x-ignored-fields"].split(", ")
+    assert ignored == [f"tools.{type}", "tools.defer_loading"]
+
+
 def test_blocks_that_others_made_do_not_end_a_conversation(
     claude: Anthropic, scripted: ScriptedModel
 ) -> None:
