@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from chatcore.base.rest import limits
 from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
+from chatcore.contrib.compat.known_types import Handling, find_handling
 from chatcore.files import intake
 from chatcore.models import Attachment
 
@@ -30,17 +31,24 @@ FileReader = Callable[[Mapping[str, object], str, int], Attachment]
 
 
 class Content(NamedTuple):
-    """The texts of a message, joined, and its files, which are not stored yet."""
+    """The texts of a message, joined, and its files, which are not stored yet.
+
+    `left_out` has the types of parts that were left out.
+    """
 
     text: str = ""
     files: tuple[Attachment, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
-def parse_content(value: object, path: str, file_readers: Mapping[str, FileReader]) -> Content:
+def parse_content(
+    value: object, path: str, file_readers: Mapping[str, FileReader], *, table: str = ""
+) -> Content:
     """Return the content of a message: a text, or a list of parts.
 
-    `file_readers` stand under the types of their parts. Raises the 400 problem that names the
-    field, and TooLargeProblem.
+    `file_readers` stand under the types of their parts. Types that the `table` of known ones leaves
+    out are left out; without a table they are refused. Raises the 400 problem that names the field,
+    and TooLargeProblem.
     """
     if isinstance(value, str):
         return Content(text=value)
@@ -48,17 +56,20 @@ def parse_content(value: object, path: str, file_readers: Mapping[str, FileReade
         raise InvalidFieldError(path, "A text, or a list of parts.")
     texts: list[str] = []
     files: list[Attachment] = []
+    left_out: list[str] = []
     for part_path, part in iterate_objects(value, path):
         type = str(part.get("type"))
         if type in TEXT_KEYS:
             texts.append(parse_text(part.get(TEXT_KEYS[type]), f"{part_path}.{TEXT_KEYS[type]}"))
         elif type in file_readers:
             files.append(file_readers[type](part, part_path, len(files) + 1))
+        elif table and part.get("type") and find_handling(table, type) is Handling.LEFT_OUT:
+            left_out.append(type)
         else:
             detail = f"Parts of the type {type!r} are not supported."
             raise InvalidFieldError(f"{part_path}.type", detail)
     limit_files(files)
-    return Content(text=join_texts(texts), files=tuple(files))
+    return Content(text=join_texts(texts), files=tuple(files), left_out=tuple(left_out))
 
 
 def strip_reminders(text: str) -> str:

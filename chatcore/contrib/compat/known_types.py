@@ -23,6 +23,7 @@ class Handling(StrEnum):
     LIFTED = "its tools are offered, as if they stood in the request"
     # Only a provider's own servers run it, or it has no meaning for another model.
     LEFT_OUT = "left out"
+    REFUSED = "refused"  # the question is about it
 
 
 RESPONSES_TOOLS: Mapping[str, Handling] = {
@@ -86,6 +87,13 @@ COMPLETIONS_TOOLS: Mapping[str, Handling] = {
     "function": Handling.CARRIED,
     "custom": Handling.AS_FUNCTION,
 }
+COMPLETIONS_PARTS: Mapping[str, Handling] = {
+    "text": Handling.CARRIED,
+    "refusal": Handling.CARRIED,
+    "image_url": Handling.CARRIED,
+    "file": Handling.CARRIED,
+    "input_audio": Handling.REFUSED,
+}
 # Others of Anthropic's are run by its servers, or have a schema that only its models know.
 MESSAGES_TOOLS: Mapping[str, Handling] = {"custom": Handling.CARRIED}
 MESSAGES_BLOCKS: Mapping[str, Handling] = {
@@ -115,6 +123,7 @@ TABLES: Mapping[str, Mapping[str, Handling]] = {
     "responses.tools": RESPONSES_TOOLS,
     "responses.input": RESPONSES_ITEMS,
     "chat_completions.tools": COMPLETIONS_TOOLS,
+    "chat_completions.content": COMPLETIONS_PARTS,
     "messages.tools": MESSAGES_TOOLS,
     "messages.content": MESSAGES_BLOCKS,
 }

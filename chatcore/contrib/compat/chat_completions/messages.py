@@ -47,30 +47,36 @@ MARK = "[This answer waits for your word. "
 MAX_ARGUMENT_CHARS = 300
 
 
-def parse_messages(messages: object, model: AiModel) -> tuple[str | None, list[ClientMessage]]:
-    """Return the joined leading system texts (None if there are none) and the other messages.
+def parse_messages(
+    messages: object, model: AiModel
+) -> tuple[str | None, list[ClientMessage], list[str]]:
+    """Return the leading system texts, joined, the other messages, and what was left out.
 
-    Empty messages are left out. Raises the 400 problem that names the field, and TooLargeProblem.
+    The text is None if there are none. Empty messages are left out unsaid. Raises the 400 problem
+    that names the field, and TooLargeProblem.
     """
     if not isinstance(messages, list) or not messages:
         raise InvalidFieldError("messages", "A list with at least one message.")
     limit_messages(messages)
     system_texts: list[str] = []
     client_messages: list[ClientMessage] = []
+    left_out: list[str] = []
     for path, message in iterate_objects(messages, "messages"):
+        content = _parse_content(message.get("content"), path)
+        left_out += [f"messages.content.{type[:64]}" for type in content.left_out]
         if message.get("role") in ("system", "developer"):
-            text = limit_text(_parse_content(message.get("content"), path).text, path)
+            text = limit_text(content.text, path)
             if not client_messages:
                 system_texts.append(text)
             elif text:
                 add_system_text(client_messages, text)
             continue
-        client_message = _parse_message(message, path, model)
+        client_message = _parse_message(message, content, path, model)
         if client_message.has_content:
             client_messages.append(client_message)
     if not client_messages:
         raise InvalidFieldError("messages", "None of the messages has any content.")
-    return "\n\n".join(system_texts) if system_texts else None, client_messages
+    return "\n\n".join(system_texts) if system_texts else None, client_messages, left_out
 
 
 def get_trailing_results(messages: Sequence[ClientMessage]) -> list[ClientMessage]:
@@ -89,11 +95,12 @@ def normalize_arguments(arguments: str) -> str:
         return arguments
 
 
-def _parse_message(message: Mapping[str, object], path: str, model: AiModel) -> ClientMessage:
+def _parse_message(
+    message: Mapping[str, object], content: Content, path: str, model: AiModel
+) -> ClientMessage:
     role = message.get("role")
     if role not in ("user", "assistant", "tool"):
         raise InvalidFieldError(f"{path}.role", "One of system, developer, user, assistant, tool.")
-    content = _parse_content(message.get("content"), path)
     if role == "tool":  # results of any length are accepted, and cut when they are stored
         call_id = parse_required_text(message.get("tool_call_id"), f"{path}.tool_call_id")
         return ClientMessage(role=role, content=content.text, call_id=call_id)
@@ -135,7 +142,9 @@ def _is_object(value: object) -> bool:
 def _parse_content(value: object, message_path: str) -> Content:
     """Return the text and the files of a message's content, which may be missing."""
     value = "" if value is None else value
-    return parse_content(value, f"{message_path}.content", FILE_READERS)
+    return parse_content(
+        value, f"{message_path}.content", FILE_READERS, table="chat_completions.content"
+    )
 
 
 def _parse_image(part: Mapping[str, object], path: str, number: int) -> Attachment:

@@ -130,8 +130,8 @@ def parse_completion_request(
     """
     body = CompletionBody.parse(values)
     model = get_usable_model(user, body.model)
-    system, messages = parse_messages(values.get("messages"), model)
-    definitions, left_out = _parse_tools(body.tools)
+    system, messages, left_out_parts = parse_messages(values.get("messages"), model)
+    definitions, left_out_tools = _parse_tools(body.tools)
     tools = build_tools(definitions, model)
     refuse_unknown_fields(values, KNOWN_FIELDS, model, NOT_CARRIED)
     return CompletionRequest(
@@ -145,7 +145,11 @@ def parse_completion_request(
         include_usage=bool(body.stream_options.include_usage),
         thread=name_thread(parse_session_name(values, headers), headers, values, keeping),
         on_divergence=parse_on_divergence(headers),
-        ignored_fields=(*_list_ignored_fields(values, model), *left_out),
+        ignored_fields=(
+            *_list_ignored_fields(values, model),
+            *left_out_tools,
+            *left_out_parts,
+        ),
     )
 
 

@@ -147,3 +147,33 @@ def test_a_file_by_its_id_is_refused(client: OpenAI) -> None:
     with pytest.raises(openai.BadRequestError) as refusal:
         ask(client, messages=[{"role": "user", "content": parts}])
     assert refusal.value.param == "messages[0].content[0].file.file_id"
+
+
+@pytest.mark.parametrize("headers", [{}, {"X-Session-Id": "trip"}])
+def test_parts_of_unknown_types_are_left_out_and_named(
+    client: OpenAI, scripted: ScriptedModel, headers: dict[str, str]
+) -> None:
+    parts: Any = [
+        {"type": "text", "text": "Hello?"},
+        {"type": "of_tomorrow", "value": 1},
+        {"type": "of_tomorrow"},
+    ]
+    answer = client.chat.completions.with_raw_response.create(
+        model=MODEL,
+        messages=[
+            {"role": "system", "content": [{"type": "text", "text": "Be brief."}, parts[1]]},
+            {"role": "user", "content": parts},
+        ],
+        extra_headers=headers,
+    )
+    ignored = answer.headers["x-ignored-fields"].split(", ")
+    assert ignored == ["messages.content.of_tomorrow"]
+    sent = list_completions(scripted)[-1].json["messages"]
+    assert [message["content"] for message in sent] == ["Be brief.", "Hello?"]
+
+
+@pytest.mark.parametrize("part", [{"type": "input_audio", "input_audio": {}}, {"text": "Hello?"}])
+def test_audio_and_parts_without_a_type_are_refused(client: OpenAI, part: Any) -> None:
+    with pytest.raises(openai.BadRequestError) as refusal:
+        client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": [part]}])
+    assert refusal.value.param == "messages[0].content[0].type"
