@@ -60,6 +60,19 @@ def read_names(name: str, choices: list[str], default: str = "") -> list[str]:
     return values
 
 
+def read_pairs(name: str) -> dict[str, str]:
+    """Return pairs `this=that`, separated by commas, in their order."""
+    pairs: dict[str, str] = {}
+    for value in read_list(name, []):
+        left, separator, right = (part.strip() for part in value.partition("="))
+        if not (left and separator and right):
+            raise ImproperlyConfigured(
+                f"{name} has {value.strip()!r}; it takes NAME=MODEL, and commas."
+            )
+        pairs[left] = right
+    return pairs
+
+
 def read_commands(name: str) -> dict[str, list[str]]:
     """Return named commands, each a list of its words, from a JSON object."""
     commands: object = None

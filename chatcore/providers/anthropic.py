@@ -243,7 +243,9 @@ def build_messages(request: Request) -> list[dict[str, object]]:
 def build_tools(request: Request, *, has_simple_schemas: bool = False) -> list[dict[str, object]]:
     """Return the tool definitions of a request."""
     return [
-        {
+        dict(tool.native)
+        if tool.native
+        else {
             "name": tool.name,
             "description": tool.description,
             "input_schema": build_schema(tool, is_simple=has_simple_schemas),

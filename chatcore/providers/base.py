@@ -66,7 +66,8 @@ class Tool:
     """A tool definition; `parameters` is a JSON schema.
 
     `strict` asks the provider to hold the model to the schema, and `cache_control` to cache up to
-    this tool, where the protocol has that.
+    this tool, where the protocol has that. `native` is a tool that servers of Anthropic's protocol
+    run themselves, in its words.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Tool:
     parameters: Mapping[str, object]
     strict: bool = False
     cache_control: dict[str, object] | None = None
+    native: Mapping[str, object] | None = None
 
     @functools.cached_property
     def text(self) -> str:

@@ -90,7 +90,7 @@ def validate_tools(
         }
         if tool.get("strict"):
             definition["strict"] = True
-        for key in ("cache_control", CLIENT_FORM):
+        for key in ("cache_control", "native", CLIENT_FORM):
             if tool.get(key):
                 definition[key] = tool[key]
         valid_definitions.append(definition)

@@ -5,9 +5,12 @@ the header X-Ignored-Fields, and logged once, so that it never ends a conversati
 """
 
 import logging
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
+
+_DATE = re.compile(r"_\d{8}\Z")
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +24,7 @@ class Handling(StrEnum):
     AS_TEXT = "a text that names it"
     FLATTENED = "its tools are offered under `NAMESPACE__NAME`"
     LIFTED = "its tools are offered, as if they stood in the request"
+    PASSED_ON = "passed on to a provider of Anthropic's protocol, which runs it; else left out"
     # Only a provider's own servers run it, or it has no meaning for another model.
     LEFT_OUT = "left out"
     REFUSED = "refused"  # the question is about it
@@ -87,6 +91,7 @@ COMPLETIONS_TOOLS: Mapping[str, Handling] = {
     "function": Handling.CARRIED,
     "custom": Handling.AS_FUNCTION,
 }
+<<<<<<< HEAD
 COMPLETIONS_PARTS: Mapping[str, Handling] = {
     "text": Handling.CARRIED,
     "refusal": Handling.CARRIED,
@@ -96,6 +101,24 @@ COMPLETIONS_PARTS: Mapping[str, Handling] = {
 }
 # Others of Anthropic's are run by its servers, or have a schema that only its models know.
 MESSAGES_TOOLS: Mapping[str, Handling] = {"custom": Handling.CARRIED}
+=======
+# Those of Anthropic's own stand here without the date at their end.
+MESSAGES_TOOLS: Mapping[str, Handling] = {
+    "custom": Handling.CARRIED,
+    # The client runs them, and Anthropic's models know their schemas.
+    "bash": Handling.AS_FUNCTION,
+    "computer": Handling.AS_FUNCTION,
+    "memory": Handling.AS_FUNCTION,
+    "text_editor": Handling.AS_FUNCTION,
+    "web_fetch": Handling.PASSED_ON,
+    "web_search": Handling.PASSED_ON,
+    "advisor": Handling.LEFT_OUT,
+    "code_execution": Handling.LEFT_OUT,
+    "mcp_toolset": Handling.LEFT_OUT,
+    "tool_search_tool_bm25": Handling.LEFT_OUT,
+    "tool_search_tool_regex": Handling.LEFT_OUT,
+}
+>>>>>>> 00844fdc (compat: Answer for the small models that programs ask for, and carry Anthropic's own tools)
 MESSAGES_BLOCKS: Mapping[str, Handling] = {
     "text": Handling.CARRIED,
     "image": Handling.CARRIED,
@@ -131,11 +154,16 @@ TABLES: Mapping[str, Mapping[str, Handling]] = {
 
 def find_handling(table: str, type: str) -> Handling:
     """Return what happens to a type of a table; one that is not known is logged once."""
-    handling = TABLES[table].get(type)
+    handling = TABLES[table].get(type) or TABLES[table].get(drop_date(type))
     if handling is None:
         _log_unknown(table, type[:64])
         return Handling.LEFT_OUT
     return handling
+
+
+def drop_date(type: str) -> str:
+    """Return a type of Anthropic's without the date of its version."""
+    return _DATE.sub("", type)
 
 
 @cache

@@ -1,16 +1,18 @@
 """Models in a form that OpenAI's clients and Anthropic's both read."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
+from chatcore.contrib.compat.model_aliases import list_aliases
 from chatcore.providers.registry import get_capabilities
 from models_registry.models import AiModel
 
 UNKNOWN_DATE = "1970-01-01T00:00:00Z"  # what Anthropic's API says where it does not know
 
 
-def format_models(models: Iterable[AiModel]) -> dict[str, object]:
-    """Return all models on one page."""
+def format_models(models: Sequence[AiModel]) -> dict[str, object]:
+    """Return all models on one page, and once more under each name of an operator's."""
     data = [format_model(model) for model in models]
+    data += [format_model(model) | {"id": alias} for alias, model in list_aliases(models)]
     return {
         "object": "list",
         "data": data,

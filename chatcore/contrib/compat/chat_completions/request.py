@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from django.contrib.auth.models import User
 
-from chatcore.accounts.rights import select_models
 from chatcore.api.params import ParamsField
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.context.clearing import Clearing
@@ -24,6 +23,7 @@ from chatcore.contrib.compat.client_messages import ClientFunction, ClientMessag
 from chatcore.contrib.compat.content_parts import iterate_objects
 from chatcore.contrib.compat.custom_tools import CustomDescription
 from chatcore.contrib.compat.known_types import Handling, find_handling
+from chatcore.contrib.compat.model_aliases import find_model
 from chatcore.contrib.compat.programs import (
     MAX_SESSION_NAME_CHARS,
     SESSION_HEADER,
@@ -185,13 +185,13 @@ def _flatten_grammar(tool: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def get_usable_model(user: User, name: str | None) -> AiModel:
-    """Return the model of this name, or of `provider/name`, if the user may use it.
+    """Return the model of this name, of `provider/name` or of an alias, if the user may use it.
 
     Raises 404 as OpenAI does, which is the same for a model that does not exist.
     """
     if not name:
         raise InvalidFieldError("model", "The name of a model.")
-    model = select_models(user.pk).find_by_name(name)
+    model = find_model(user.pk, name)
     if model is None:
         raise OpenAIProblem(
             404,

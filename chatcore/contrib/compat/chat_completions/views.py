@@ -79,7 +79,7 @@ class ModelListView(ModelsView):
     def get(self, request: SignedInRequest) -> Response:
         """Return all models on one page, as OpenAI does."""
         models = select_models(request.user.pk).filter_usable().order_by("id")
-        return Response(format_models(models))
+        return Response(format_models(list(models)))
 
 
 class ModelDetailView(ModelsView):
@@ -87,7 +87,9 @@ class ModelDetailView(ModelsView):
 
     def get(self, request: SignedInRequest, name: str) -> Response:
         """Return the model of this name, or of `provider/name`."""
-        return Response(format_model(get_usable_model(request.user, name)))
+        model = get_usable_model(request.user, name)
+        is_alias = name not in (model.name, str(model))
+        return Response(format_model(model) | ({"id": name} if is_alias else {}))
 
 
 WITHOUT_VERSION = " The base address of OpenAI's clients ends in /v1 here: {origin}/v1."

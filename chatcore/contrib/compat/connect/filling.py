@@ -6,7 +6,7 @@ from chatcore.accounts import tokens
 from chatcore.accounts.rights import select_models
 from chatcore.base.rest.auth import CHAT
 from chatcore.contrib.compat.connect.programs import Connection, Program, name_models
-from chatcore.contrib.compat.small_models import choose_small_model
+from chatcore.contrib.compat.model_aliases import choose_small_model
 from models_registry.models import AiModel
 
 

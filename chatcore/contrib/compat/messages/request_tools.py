@@ -5,10 +5,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from chatcore.contrib.compat.bodies import Body
+from chatcore.contrib.compat.bodies import Body, FilledText
 from chatcore.contrib.compat.client_messages import ClientFunction
 from chatcore.contrib.compat.content_parts import iterate_objects
-from chatcore.contrib.compat.known_types import Handling, find_handling
+from chatcore.contrib.compat.known_types import Handling, drop_date, find_handling
+from chatcore.contrib.compat.messages.client_tools import build_client_tool
+from chatcore.providers.registry import get_capabilities
+from models_registry.models import AiModel
 
 SERVER_SEARCH = "tool_search_tool_"  # begins the types of Anthropic's own searches for tools
 
@@ -35,6 +38,13 @@ class MessageTool(ClientFunction):
     cache_control: CacheControl | None = None
 
 
+class KnownTool(Body):
+    """A tool of Anthropic's own, whose other members are its provider's matter."""
+
+    type: str
+    name: FilledText
+
+
 class FreeChoice(Body):
     type: Literal["auto", "any"]
     disable_parallel_tool_use: bool | None = None
@@ -53,8 +63,16 @@ class NoChoice(Body):
 ToolChoice = Annotated[FreeChoice | NamedChoice | NoChoice, Field(discriminator="type")]
 
 
+def _has_tools_of_its_own(model: AiModel) -> bool:
+    return get_capabilities(model.provider.protocol).has_messages_params
+
+
 def parse_tools(
+<<<<<<< HEAD
     tools: Sequence[Mapping[str, object]], used_tools: Collection[str] = ()
+=======
+    tools: Sequence[Mapping[str, object]], model: AiModel
+>>>>>>> 00844fdc (compat: Answer for the small models that programs ask for, and carry Anthropic's own tools)
 ) -> tuple[list[dict[str, Any]], list[str], set[str]]:
     """Return the definitions, what was left out, and the names of the tools that were.
 
@@ -68,7 +86,20 @@ def parse_tools(
     has_search = _has_search(tools)
     for path, tool in iterate_objects(tools, "tools"):
         type = str(tool.get("type") or "custom")
+<<<<<<< HEAD
         if find_handling("messages.tools", type) is not Handling.CARRIED:
+=======
+        handling = find_handling("messages.tools", type)
+        if handling is Handling.CARRIED:
+            definitions.append(MessageTool.parse(tool, path).build_definition())
+            left_out += ["tools.defer_loading"] if tool.get("defer_loading") else []
+        elif handling is Handling.AS_FUNCTION:
+            definitions.append(build_client_tool(drop_date(type), KnownTool.parse(tool, path).name))
+        elif handling is Handling.PASSED_ON and _has_tools_of_its_own(model):
+            name = KnownTool.parse(tool, path).name
+            definitions.append({"name": name, "parameters": {}, "native": dict(tool)})
+        else:
+>>>>>>> 00844fdc (compat: Answer for the small models that programs ask for, and carry Anthropic's own tools)
             left_out.append(f"tools.{type[:64]}")
             names.add(str(tool.get("name")))
             continue

@@ -166,7 +166,7 @@ SEARCH: Any = {"type": "web_search_20250305", "name": "web_search"}
 
 
 @pytest.mark.parametrize("protocol", ["claude", "gpt"])
-@pytest.mark.parametrize("type", ["web_search_20250305", "of_tomorrow", "of\ntomorrow"])
+@pytest.mark.parametrize("type", ["code_execution_20250825", "of_tomorrow", "of\ntomorrow"])
 def test_tools_that_others_run_are_left_out_and_named(
     protocol: str, type: str, client: Anthropic, scripted: ScriptedModel, request: Any
 ) -> None:
@@ -182,6 +182,7 @@ def test_tools_that_others_run_are_left_out_and_named(
     assert "tool_choice" not in sent
 
 
+<<<<<<< HEAD
 FIND: Any = {"name": "find", "input_schema": {"type": "object"}}
 DEFERRED: Any = [
     FIND | {"name": name, "defer_loading": True} for name in ("weather", "tides", "moon")
@@ -235,6 +236,69 @@ def test_deferred_tools_that_only_a_server_finds_are_offered_at_once(
     assert list_offered_tools(scripted) == ["find", "weather", "tides", "moon"]
     ignored = raw.headers["x-ignored-fields"].split(", ")
     assert ignored == [f"tools.{type}", "tools.defer_loading"]
+=======
+def test_a_search_of_the_providers_is_passed_on(claude: Anthropic, scripted: ScriptedModel) -> None:
+    search = SEARCH | {"max_uses": 3, "allowed_domains": ["example.org"]}
+    raw = ask_raw(claude, tools=[search, WEATHER], extra_headers=NAMED)
+    assert "x-ignored-fields" not in raw.headers
+    tools = get_last_call(scripted)["tools"]
+    assert {key: tools[0][key] for key in search} == search
+    assert "input_schema" not in tools[0]
+    assert tools[1]["name"] == "weather"
+
+
+def test_a_search_that_the_provider_has_not_is_left_out_and_named(
+    gpt: Anthropic, scripted: ScriptedModel
+) -> None:
+    raw = ask_raw(gpt, tools=[SEARCH, WEATHER])
+    assert raw.headers["x-ignored-fields"] == "tools.web_search_20250305"
+    assert len(get_last_call(scripted)["tools"]) == 1
+
+
+def test_what_the_provider_searched_is_no_part_of_the_answer(
+    claude: Anthropic, scripted: ScriptedModel
+) -> None:
+    use = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    blocks = [use, found, {"type": "text", "text": "Herons nest high."}]
+    message = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "test-model",
+        "content": blocks,
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 10, "output_tokens": 5},
+    }
+    scripted.script(Reply(body=json.dumps(message).encode()))
+    answer = ask(claude, tools=[SEARCH])
+    assert [block.type for block in answer.content] == ["text"]
+    assert answer.content[0].text == "Herons nest high."
+    assert answer.stop_reason == "end_turn"
+
+
+@pytest.mark.parametrize(
+    ("type", "name"),
+    [
+        ("bash_20250124", "bash"),
+        ("text_editor_20250728", "str_replace_based_edit_tool"),
+        ("memory_20250818", "memory"),
+        ("computer_20250124", "computer"),
+    ],
+)
+def test_anthropics_tools_that_the_client_runs_are_functions(
+    client: Anthropic, scripted: ScriptedModel, type: str, name: str
+) -> None:
+    scripted.script(Reply(tool_calls=[make_tool_call(name, {"command": "ls"})]))
+    raw = ask_raw(client, tools=[{"type": type, "name": name}])
+    assert "x-ignored-fields" not in raw.headers
+    [tool] = get_last_call(scripted)["tools"]
+    assert name in json.dumps(tool)
+    assert "properties" in json.dumps(tool)
+    [call] = raw.parse().content
+    assert (call.type, call.name, call.input) == ("tool_use", name, {"command": "ls"})
+>>>>>>> 00844fdc (compat: Answer for the small models that programs ask for, and carry Anthropic's own tools)
 
 
 def test_blocks_that_others_made_do_not_end_a_conversation(
