@@ -24,11 +24,14 @@ MAX_SEQ = 2**31 - 1
 FORGOTTEN_TEXT = "[forgotten: a message it was written from was deleted]"
 
 
-def select_told_summaries() -> models.QuerySet[Any]:
-    """Return all revisions with `told`: the summary, or that it is forgotten."""
+def select_summaries(
+    version: OuterRef | int, session: OuterRef | uuid.UUID
+) -> models.QuerySet[ContextRevision, str]:
+    """Return the summary of one revision, or that it is forgotten, as a query of one value."""
     is_forgotten = When(stale=True, summary="", then=Value(FORGOTTEN_TEXT))
-    told = Case(is_forgotten, default="summary", output_field=models.TextField())
-    return ContextRevision.objects.order_by().annotate(told=told)
+    summary = Case(is_forgotten, default="summary", output_field=models.TextField())
+    revisions = ContextRevision.objects.order_by().filter(session=session, version=version)
+    return revisions.annotate(shown_summary=summary).values_list("shown_summary", flat=True)
 
 
 class RunQuerySet(models.QuerySet["CompactionRun"]):
@@ -36,15 +39,11 @@ class RunQuerySet(models.QuerySet["CompactionRun"]):
 
     def with_summaries(self) -> "RunQuerySet":
         """Load the summaries of the runs in the same statement."""
-        columns = {
-            f"told_{side}": Subquery(
-                select_told_summaries()
-                .filter(session=OuterRef("session"), version=OuterRef(f"version_{side}"))
-                .values("told")[:1]
-            )
-            for side in ("before", "after")
-        }
-        return self.annotate(**columns)
+        before = select_summaries(OuterRef("version_before"), OuterRef("session"))
+        after = select_summaries(OuterRef("version_after"), OuterRef("session"))
+        return self.annotate(
+            loaded_summary_before=Subquery(before[:1]), loaded_summary_after=Subquery(after[:1])
+        )
 
 
 ZLIB_LEVEL = 1  # what is sent is mostly prose, which the others make little smaller
@@ -225,20 +224,19 @@ class CompactionRun(models.Model):
     @property
     def summary_before(self) -> str | None:
         """Return the summary that the run found; None if there was none."""
-        return self._find_summary("before")
+        if hasattr(self, "loaded_summary_before"):
+            return self.loaded_summary_before
+        return self._load_summary(self.version_before)
 
     @property
     def summary_after(self) -> str | None:
         """Return the summary that the run left; None if it left none, or changed nothing."""
-        return self._find_summary("after")
+        if hasattr(self, "loaded_summary_after"):
+            return self.loaded_summary_after
+        return self._load_summary(self.version_after)
 
-    def _find_summary(self, side: str) -> str | None:
-        loaded = vars(self)
-        version = loaded[f"version_{side}"]
-        if f"told_{side}" in loaded or not version:
-            return loaded.get(f"told_{side}")
-        revisions = select_told_summaries().filter(session=self.session_id, version=version)
-        return revisions.values_list("told", flat=True).first()
+    def _load_summary(self, version: int | None) -> str | None:
+        return select_summaries(version, self.session_id).first() if version else None
 
     @property
     def tokens_saved(self) -> int | None:
