@@ -330,13 +330,10 @@ CHATCORE: dict[str, Any] = {
         ["chat_completions", "responses", "messages", "passed_on"],
         default="all",
     ),
-<<<<<<< HEAD
     # Whether conversations that programs name by themselves are stored; each token may say no.
     "KEEP_PROGRAM_CONVERSATIONS": read_switch("CHATCORE_KEEP_PROGRAM_CONVERSATIONS", default=True),
-=======
     # Other names of models there: a pattern of names, and the model that is meant.
     "MODEL_ALIASES": read_pairs("CHATCORE_MODEL_ALIASES"),
->>>>>>> 00844fdc (compat: Answer for the small models that programs ask for, and carry Anthropic's own tools)
     "TURNS_PER_MINUTE": read_number("CHATCORE_TURNS_PER_MINUTE", 60, minimum=1),
     "COMPACTIONS_PER_MINUTE": read_number("CHATCORE_COMPACTIONS_PER_MINUTE", 10, minimum=1),
     # Answers that are written at once: by a web process, and for a user in all processes. Beyond

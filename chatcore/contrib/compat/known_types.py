@@ -91,7 +91,6 @@ COMPLETIONS_TOOLS: Mapping[str, Handling] = {
     "function": Handling.CARRIED,
     "custom": Handling.AS_FUNCTION,
 }
-<<<<<<< HEAD
 COMPLETIONS_PARTS: Mapping[str, Handling] = {
     "text": Handling.CARRIED,
     "refusal": Handling.CARRIED,
@@ -99,9 +98,6 @@ COMPLETIONS_PARTS: Mapping[str, Handling] = {
     "file": Handling.CARRIED,
     "input_audio": Handling.REFUSED,
 }
-# Others of Anthropic's are run by its servers, or have a schema that only its models know.
-MESSAGES_TOOLS: Mapping[str, Handling] = {"custom": Handling.CARRIED}
-=======
 # Those of Anthropic's own stand here without the date at their end.
 MESSAGES_TOOLS: Mapping[str, Handling] = {
     "custom": Handling.CARRIED,
@@ -118,7 +114,6 @@ MESSAGES_TOOLS: Mapping[str, Handling] = {
     "tool_search_tool_bm25": Handling.LEFT_OUT,
     "tool_search_tool_regex": Handling.LEFT_OUT,
 }
->>>>>>> 00844fdc (compat: Answer for the small models that programs ask for, and carry Anthropic's own tools)
 MESSAGES_BLOCKS: Mapping[str, Handling] = {
     "text": Handling.CARRIED,
     "image": Handling.CARRIED,

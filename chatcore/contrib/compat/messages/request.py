@@ -222,14 +222,10 @@ def parse_message_request(
     edits = sort_edits(body.context_management, body.compaction)
     if not (parsed_input.messages or parsed_input.compaction or edits.summarize):
         raise InvalidFieldError("messages", "None of the messages has any content.")
-<<<<<<< HEAD
     used_tools = parsed_input.used_tools
     if isinstance(body.tool_choice, NamedChoice):
         used_tools.add(body.tool_choice.name)
-    definitions, left_out, left_out_names = parse_tools(body.tools, used_tools)
-=======
-    definitions, left_out, left_out_names = parse_tools(body.tools, model)
->>>>>>> 00844fdc (compat: Answer for the small models that programs ask for, and carry Anthropic's own tools)
+    definitions, left_out, left_out_names = parse_tools(body.tools, model, used_tools)
     tools = build_tools(definitions, model)
     thread = name_thread(_parse_session_name(values, headers), headers, values, keeping)
     if body.thread:

@@ -68,11 +68,7 @@ def _has_tools_of_its_own(model: AiModel) -> bool:
 
 
 def parse_tools(
-<<<<<<< HEAD
-    tools: Sequence[Mapping[str, object]], used_tools: Collection[str] = ()
-=======
-    tools: Sequence[Mapping[str, object]], model: AiModel
->>>>>>> 00844fdc (compat: Answer for the small models that programs ask for, and carry Anthropic's own tools)
+    tools: Sequence[Mapping[str, object]], model: AiModel, used_tools: Collection[str] = ()
 ) -> tuple[list[dict[str, Any]], list[str], set[str]]:
     """Return the definitions, what was left out, and the names of the tools that were.
 
@@ -86,29 +82,22 @@ def parse_tools(
     has_search = _has_search(tools)
     for path, tool in iterate_objects(tools, "tools"):
         type = str(tool.get("type") or "custom")
-<<<<<<< HEAD
-        if find_handling("messages.tools", type) is not Handling.CARRIED:
-=======
         handling = find_handling("messages.tools", type)
-        if handling is Handling.CARRIED:
-            definitions.append(MessageTool.parse(tool, path).build_definition())
-            left_out += ["tools.defer_loading"] if tool.get("defer_loading") else []
-        elif handling is Handling.AS_FUNCTION:
+        if handling is Handling.AS_FUNCTION:
             definitions.append(build_client_tool(drop_date(type), KnownTool.parse(tool, path).name))
         elif handling is Handling.PASSED_ON and _has_tools_of_its_own(model):
             name = KnownTool.parse(tool, path).name
             definitions.append({"name": name, "parameters": {}, "native": dict(tool)})
-        else:
->>>>>>> 00844fdc (compat: Answer for the small models that programs ask for, and carry Anthropic's own tools)
+        elif handling is not Handling.CARRIED:
             left_out.append(f"tools.{type[:64]}")
             names.add(str(tool.get("name")))
-            continue
-        definition = MessageTool.parse(tool, path).build_definition()
-        if tool.get("defer_loading") and not has_search:
-            left_out.append("tools.defer_loading")
-        elif tool.get("defer_loading") and definition["name"] not in used_tools:
-            continue
-        definitions.append(definition)
+        else:
+            definition = MessageTool.parse(tool, path).build_definition()
+            is_deferred = bool(tool.get("defer_loading"))
+            if is_deferred and not has_search:
+                left_out.append("tools.defer_loading")
+            if not (is_deferred and has_search) or definition["name"] in used_tools:
+                definitions.append(definition)
     return definitions, left_out, names
 
 

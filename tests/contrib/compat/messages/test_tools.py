@@ -182,7 +182,6 @@ def test_tools_that_others_run_are_left_out_and_named(
     assert "tool_choice" not in sent
 
 
-<<<<<<< HEAD
 FIND: Any = {"name": "find", "input_schema": {"type": "object"}}
 DEFERRED: Any = [
     FIND | {"name": name, "defer_loading": True} for name in ("weather", "tides", "moon")
@@ -236,7 +235,8 @@ def test_deferred_tools_that_only_a_server_finds_are_offered_at_once(
     assert list_offered_tools(scripted) == ["find", "weather", "tides", "moon"]
     ignored = raw.headers["x-ignored-fields"].split(", ")
     assert ignored == [f"tools.{type}", "tools.defer_loading"]
-=======
+
+
 def test_a_search_of_the_providers_is_passed_on(claude: Anthropic, scripted: ScriptedModel) -> None:
     search = SEARCH | {"max_uses": 3, "allowed_domains": ["example.org"]}
     raw = ask_raw(claude, tools=[search, WEATHER], extra_headers=NAMED)
@@ -298,7 +298,6 @@ def test_anthropics_tools_that_the_client_runs_are_functions(
     assert "properties" in json.dumps(tool)
     [call] = raw.parse().content
     assert (call.type, call.name, call.input) == ("tool_use", name, {"command": "ls"})
->>>>>>> 00844fdc (compat: Answer for the small models that programs ask for, and carry Anthropic's own tools)
 
 
 def test_blocks_that_others_made_do_not_end_a_conversation(
