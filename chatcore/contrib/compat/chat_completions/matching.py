@@ -31,6 +31,9 @@ from chatcore.models import Attachment, Message, Session
 from chatcore.tools import output as tool_output
 
 MAX_STOPPED_MESSAGES = 8  # the newest ones; a client may have only the beginnings of these
+# Of a result that a client has cleared: what is stored at least, and what the client has at most.
+MIN_CLEARED_CHARS = 200
+MAX_CLEARED_RATIO = 0.5
 THINK_START, THINK_END = "<think>", "</think>"
 
 # Stored messages to read besides as many as the client sent: an answer that it does not have yet,
@@ -97,20 +100,33 @@ def count_same_contents(
 ) -> int:
     """Return how many messages are equal in what the keys leave out, from the first one on.
 
-    That is the content of tool results, and files by their sizes.
+    That is the content of tool results, and files by their sizes. A program that clears old results
+    to save room edits nothing.
     """
     pairs = list(zip(messages, stored_messages, strict=True))
+    newest_index = max(
+        (index for index, message in enumerate(messages) if message.role != "tool"), default=0
+    )
     pks = [stored_message.pk for message, stored_message in pairs if message.files]
     stored_sizes = _load_file_sizes(pks) if pks else {}
     for index, (client_message, stored_message) in enumerate(pairs):
         sizes = sorted(file.size for file in client_message.files)
         if sizes and stored_sizes.get(stored_message.pk, []) != sizes:
             return index
-        if client_message.role == "tool" and not _is_same_result(
-            session, client_message, stored_message
-        ):
+        if client_message.role != "tool":
+            continue
+        if index < newest_index and _is_cleared(client_message, stored_message):
+            continue
+        if not _is_same_result(session, client_message, stored_message):
             return index
     return len(pairs)
+
+
+def _is_cleared(client_message: ClientMessage, stored_message: StoredMessage) -> bool:
+    """Return True if a client has much less of a long result than is stored."""
+    stored_length = len(stored_message.content)
+    is_long = stored_length >= MIN_CLEARED_CHARS
+    return is_long and len(client_message.content) < stored_length * MAX_CLEARED_RATIO
 
 
 def _is_same_result(

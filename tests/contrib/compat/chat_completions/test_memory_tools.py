@@ -163,6 +163,36 @@ def test_a_result_that_was_cut_when_it_was_stored_is_still_known(
     assert len(load_messages()) == 6
 
 
+CLEARED = "[Old tool result content cleared]"
+
+
+@pytest.mark.parametrize(("content", "is_edit"), [("rain " * 100, False), ("Rain.", True)])
+def test_an_old_result_that_a_program_has_cleared_is_no_edit(
+    client: OpenAI, scripted: ScriptedModel, content: str, is_edit: bool
+) -> None:
+    history = ask_for_weather(client, scripted)
+    history.append({"role": "tool", "tool_call_id": "r", "content": content})
+    scripted.default = Reply(text="It rains.")
+    ask(client, history, tools=[WEATHER])
+    history[-1] = history[-1] | {"content": CLEARED}
+    ask(client, [*history, *build_history("", "It rains.", "Really?")[1:]], tools=[WEATHER])
+    assert Message.objects.filter(content=content, branch=None).exists() is not is_edit
+    assert Message.objects.filter(content=CLEARED).exists() is is_edit
+    assert len(load_messages()) == 6
+
+
+def test_a_newest_result_that_comes_again_and_shorter_is_an_edit(
+    client: OpenAI, scripted: ScriptedModel
+) -> None:
+    history = ask_for_weather(client, scripted)
+    history.append({"role": "tool", "tool_call_id": "r", "content": "rain " * 100})
+    scripted.default = Reply(text="It rains.")
+    ask(client, history, tools=[WEATHER])
+    history[-1] = history[-1] | {"content": "Sun."}
+    ask(client, history, tools=[WEATHER])
+    assert [content for role, content in load_messages() if role == "tool"] == ["Sun."]
+
+
 def test_calls_of_built_in_tools_stay_behind_the_api(
     live: Live, user: User, session: Session, scripted: ScriptedModel
 ) -> None:
