@@ -110,7 +110,7 @@ def test_a_deleted_question_gives_its_title_back(client: OpenAI) -> None:
     client.responses.create(
         model="scripted/test-model",
         input="And the egrets?",
-        conversation=str(session.external_id),
+        extra_headers={"X-Session-Id": str(session.external_id)},
     )
     question = session.messages.get(content="Do it")
     user_client = Client()
