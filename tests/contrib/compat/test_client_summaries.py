@@ -149,6 +149,20 @@ def test_a_summary_without_any_stored_message_behind_it(
     assert "Question 0" not in get_last_request(scripted)
 
 
+def test_a_summary_before_the_whole_history(
+    client: OpenAI, scripted: ScriptedModel, rest: APIClient, talk: list[str]
+) -> None:
+    history = [*user_says(LONG_SUMMARY), *build_history(*talk, "And now?")]
+    ask(client, history)
+    assert load_texts() == [*talk, "And now?", "Answer to And now?"]
+    assert not Message.objects.exclude(branch=None).exists()
+    [run] = load_runs(rest)
+    assert run["messages_compacted"] == 0
+    sent = get_last_request(scripted)
+    assert "heliotrope" in sent
+    assert "Question 0" in sent
+
+
 def test_the_exchange_that_asked_for_the_summary_may_be_stored(
     client: OpenAI, scripted: ScriptedModel, rest: APIClient, talk: list[str]
 ) -> None:

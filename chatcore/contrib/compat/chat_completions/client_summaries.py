@@ -10,6 +10,8 @@ no words, because each program has others, in any language:
    message replaces one by one.
 3. Behind it stand stored messages, the newest ones among them. Where none is left, it is as long as
    a summary (MIN_CHARS), and replaces more than twice as many messages as it has.
+4. Where it is as long as a summary and stands before the whole stored history, it replaces nothing:
+   pi sends this where a single turn is all that there is.
 """
 
 import hashlib
@@ -87,9 +89,9 @@ def find_client_summary(
     has_answer = any(message.role == "assistant" for message in replaced_messages)
     text = "\n\n".join(message.content for message in head)
     min_count = len(head) if has_tail else 2 * len(head)
-    if not has_answer or len(replaced_messages) <= min_count:
+    if tail_start != 0 and (not has_answer or len(replaced_messages) <= min_count):
         return None
-    if not has_tail and len(text) < MIN_CHARS:
+    if not tail_start and len(text) < MIN_CHARS:
         return None
     if session.messages.filter(role=head[0].role, content=head[0].content).exists():
         return None
