@@ -65,7 +65,7 @@ OPTIONAL_APPS = (
     OptionalApp("holds", tables=("chatcore_hold",)),
     OptionalApp("budgets", tables=("chatcore_budget", "chatcore_usagesum")),
     OptionalApp("backups"),
-    OptionalApp("compat", tables=("chatcore_storedresponse",)),
+    OptionalApp("compat", tables=("compat_historykey", "chatcore_storedresponse")),
     OptionalApp("group_rights", tables=("chatcore_grouprights",)),
     OptionalApp(
         "imports",

@@ -2,7 +2,9 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import replace
 from typing import Protocol
+from uuid import uuid4
 
 from django.db import close_old_connections
 from django.http.response import HttpResponseBase
@@ -13,6 +15,7 @@ from chatcore.api.turn_requests import wait_for_end
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.auth import SignedInRequest
 from chatcore.context.compactor import get_compactor
+from chatcore.contrib.compat import histories
 from chatcore.contrib.compat.chat_completions import memory, streams
 from chatcore.contrib.compat.chat_completions.request import (
     CompletionRequest,
@@ -21,6 +24,7 @@ from chatcore.contrib.compat.chat_completions.request import (
 from chatcore.contrib.compat.chat_completions.side_calls import is_side_call
 from chatcore.contrib.compat.chat_completions.stateless import StatelessExchange
 from chatcore.contrib.compat.chat_completions.streams import BegunStream, ClientWatch
+from chatcore.contrib.compat.programs import get_keeping
 from chatcore.models import Session, Turn
 from chatcore.providers.base import Request as ProviderRequest
 from chatcore.providers.base import StreamEnd, StreamPart
@@ -60,8 +64,13 @@ class AnswerForm(Protocol):
 def answer(
     request: SignedInRequest, completion_request: CompletionRequest, form: AnswerForm
 ) -> HttpResponseBase:
-    """Answer the last message, with a memory if the request names a session."""
-    answer = begin_answer(request, completion_request, form)
+    """Answer the last message, with a memory if the request belongs to a conversation.
+
+    Its session is the one that it names, or else the one that its whole history continues.
+    """
+    answer = _continue_history(request, completion_request, form) or begin_answer(
+        request, completion_request, form
+    )
     if isinstance(answer, Response):
         return answer
     return streams.hand_over(
@@ -71,6 +80,29 @@ def answer(
         on_end=answer.on_end,
         format_failure=form.format_failure,
     )
+
+
+def _continue_history(
+    request: SignedInRequest, completion_request: CompletionRequest, form: AnswerForm
+) -> Response | BegunStream | None:
+    """Answer a request without a name in the session that its history continues, if there is one.
+
+    That session begins here if nothing of the conversation is stored yet.
+    """
+    keeping = get_keeping(request.auth)
+    thread = completion_request.thread
+    if thread.name or not keeping.is_on or is_side_call(completion_request, None):
+        return None
+    history = histories.find_known_history(request.user, keeping, completion_request.messages)
+    if history is None:
+        return None
+    thread = replace(thread, name=f"history_{uuid4().hex}")
+    completion_request = completion_request.put_in(thread)
+    with histories.begin_answer(history):
+        session = history.session
+        if session is None:
+            session = history.session = memory.create_session(request.user, completion_request)
+        return _answer_with_memory(request, completion_request, form, session)
 
 
 def begin_answer(

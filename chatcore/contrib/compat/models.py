@@ -1,4 +1,4 @@
-"""Responses: what an API of items remembers of each answer besides its turn."""
+"""What the APIs of others remember besides sessions: responses, and histories without a name."""
 
 import uuid
 
@@ -59,3 +59,31 @@ class StoredResponse(models.Model):
 
     def __str__(self) -> str:
         return f"resp_{self.id.hex}"
+
+
+class HistoryKey(models.Model):
+    """The newest history that a client sent whole, in a conversation that it does not name.
+
+    There is one row for each conversation. Without `session` it is of a request that was answered
+    without one: the conversation is stored from the request on that goes on from there.
+    """
+
+    key = models.CharField(
+        max_length=64, db_index=True, help_text="A hash of the messages, the user and the token."
+    )
+    session = models.ForeignKey(
+        Session, on_delete=models.CASCADE, null=True, blank=True, related_name="+"
+    )
+    used_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["used_at"],
+                condition=models.Q(session__isnull=True),
+                name="histories_without_session",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.key

@@ -74,6 +74,7 @@ def check_request(request: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("api", ["completions", "messages", "responses"])
+@pytest.mark.usefixtures("keep_nothing")
 def test_a_long_task_stays_in_view(
     request: pytest.FixtureRequest, scripted: ScriptedModel, model: AiModel, api: str, preset: str
 ) -> None:

@@ -54,9 +54,9 @@ def build_client_keys(
     keys = [build_key(message) for message in messages]
     stopped_messages = [message for message in stored_messages if message.is_interrupted]
     for stopped_message in stopped_messages[-MAX_STOPPED_MESSAGES:]:
-        stopped_text = _normalize_text(stopped_message.content)
+        stopped_text = normalize_text(stopped_message.content)
         for index, message in enumerate(messages):
-            text = _normalize_text(message.content)
+            text = normalize_text(message.content)
             is_beginning = bool(text) and stopped_text.startswith(text)
             if message.role == "assistant" and not message.calls and is_beginning:
                 keys[index] = build_key(stopped_message)
@@ -79,10 +79,10 @@ def build_key(message: ClientMessage | StoredMessage) -> Hashable:
     calls = tuple(
         (call.id, call.name, normalize_arguments(call.arguments)) for call in message.calls
     )
-    return message.role, _normalize_text(message.content), calls
+    return message.role, normalize_text(message.content), calls
 
 
-def _normalize_text(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Return a text without the parts in `<think>` tags and without white space around it."""
     pieces = []
     position = 0

@@ -38,6 +38,7 @@ from chatcore.providers.base import (
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_differences
 from chatcore.sessions.tool_calls import find_pending_calls
+from chatcore.sessions.wrapping import find_words
 from chatcore.transfer import importer
 from chatcore.turns import capacity, client_tools, control, leases, lifecycle, versions
 
@@ -69,6 +70,7 @@ def create_session(user: User, completion_request: CompletionRequest) -> Session
     defaults = {
         "model": completion_request.model,
         "tools": [],
+        "title": _build_title(completion_request.messages),
         "parent": find_session(user, thread.parent),
     }
     with transaction.atomic():
@@ -79,6 +81,18 @@ def create_session(user: User, completion_request: CompletionRequest) -> Session
     if is_new:
         archive_surplus_sessions(session)
     return session
+
+
+def _build_title(messages: Sequence[ClientMessage]) -> str:
+    """Return a title from the first question of a history that already has answers.
+
+    Empty for another one: then the turn that answers its question gives the title.
+    """
+    if all(message.role != "assistant" for message in messages):
+        return ""
+    questions = (message.content for message in messages if message.role == "user")
+    question = next((text for text in questions if find_words(text)), "")
+    return control.build_title(Message(content=question)) if question else ""
 
 
 def start_or_resume_turn(

@@ -7,8 +7,8 @@ no other without it, named in the header X-Ignored-Fields.
 import re
 from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
 
 from django.contrib.auth.models import User
 
@@ -114,6 +114,10 @@ class CompletionRequest:
     thread: ThreadName = field(default_factory=ThreadName)
     on_divergence: OnDivergence | None = None
     ignored_fields: tuple[str, ...] = ()
+
+    def put_in(self, thread: ThreadName) -> Self:
+        """Return the request as one that is answered in a session of this name."""
+        return replace(self, thread=thread)
 
     @property
     def clearing(self) -> Clearing | None:

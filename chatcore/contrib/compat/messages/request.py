@@ -5,8 +5,8 @@ no other without it, named in the header X-Ignored-Fields.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal, Self
 
 from django.contrib.auth.models import User
 from pydantic import Field
@@ -29,7 +29,7 @@ from chatcore.contrib.compat.messages.context_edits import (
     Summarize,
     sort_edits,
 )
-from chatcore.contrib.compat.messages.input_messages import Input, parse_input
+from chatcore.contrib.compat.messages.input_messages import parse_input
 from chatcore.contrib.compat.messages.request_tools import (
     NamedChoice,
     ToolChoice,
@@ -193,6 +193,26 @@ class MessageRequest(CompletionRequest):
     compaction: tuple[str, Mapping[str, object]] | None = None
     summary: str = ""
 
+    def put_in(self, thread: ThreadName) -> Self:
+        """Return the request as one that is answered in a session of this name.
+
+        A session builds its own requests, so the client's marks of the cache have no place in them.
+        The provider caches the whole request where the client has marked any part of it.
+        """
+        request = super().put_in(thread)
+        if not get_capabilities(self.model.provider.protocol).has_cache_marks:
+            return request
+        marks: list[object] = [self.system_cache_control]
+        marks += [message.provider_data.get("cache_control") for message in self.messages]
+        marks += [tool.get("cache_control") for tool in self.tools]
+        mark = next((mark for mark in reversed(marks) if mark), None)
+        params = {"cache_control": mark, **self.params} if mark else self.params
+        tools = [
+            {name: value for name, value in tool.items() if name != "cache_control"}
+            for tool in self.tools
+        ]
+        return replace(request, params=params, tools=tools)
+
     @property
     def clearing(self) -> Clearing | None:
         """What is left out of what is sent."""
@@ -236,9 +256,7 @@ def parse_message_request(
     if isinstance(choice, NamedChoice) and choice.name in left_out_names:
         choice = None
     params = build_params(values, model, choice)
-    if thread.name and get_capabilities(model.provider.protocol).has_cache_marks:
-        _mark_cache_of_session(params, parsed_input, tools)
-    return MessageRequest(
+    request = MessageRequest(
         model=model,
         model_name=body.model,
         system="\n\n".join(parsed_input.system_texts) if parsed_input.system_texts else None,
@@ -247,7 +265,7 @@ def parse_message_request(
         tools=tools,
         params=params,
         stream=body.stream,
-        thread=thread,
+        thread=ThreadName(program=thread.program, is_beside=thread.is_beside),
         on_divergence=parse_on_divergence(headers),
         ignored_fields=(
             *_list_ignored_fields(values, headers, model),
@@ -257,6 +275,7 @@ def parse_message_request(
         edits=edits,
         compaction=parsed_input.compaction,
     )
+    return request.put_in(thread) if thread.name else request
 
 
 def _list_ignored_fields(
@@ -281,18 +300,3 @@ def _parse_session_name(body: Mapping[str, object], headers: Mapping[str, str]) 
     return parse_session_name(
         {"metadata": {"session_id": user_id.removeprefix(SESSION_PREFIX)}}, headers
     )
-
-
-def _mark_cache_of_session(
-    params: dict[str, Any], parsed_input: Input, tools: list[dict[str, Any]]
-) -> None:
-    """Have the provider cache the whole request where the client has marked any part of it.
-
-    A session builds its own requests, so the client's marks have no place in them.
-    """
-    marks = [parsed_input.system_cache_control]
-    marks += [message.provider_data.get("cache_control") for message in parsed_input.messages]
-    marks += [tool.pop("cache_control", None) for tool in tools]
-    mark = next((mark for mark in reversed(marks) if mark), None)
-    if mark and "cache_control" not in params:
-        params["cache_control"] = mark

@@ -31,11 +31,16 @@ class KnownHistory:
 
 
 def find_known_history(
-    user: User, messages: Sequence[ClientMessage], *, session: Session | None = None
+    user: User,
+    messages: Sequence[ClientMessage],
+    *,
+    seed: str = "",
+    session: Session | None = None,
 ) -> KnownHistory | None:
     """Return the user's response that gave the newest answer in these messages, if there is one.
 
-    With `session`, only its responses are looked at.
+    `seed` begins the hash: each token knows its own conversations. With `session`, only its
+    responses are looked at.
     """
     answer_indexes = [
         index for index, message in enumerate(messages) if message.role == "assistant"
@@ -44,7 +49,7 @@ def find_known_history(
         return None
     index = answer_indexes[-1]
     candidates = records.select_owned_responses(user).filter(
-        input_key=extend_key("", messages[:index])
+        input_key=extend_key(seed, messages[:index])
     )
     if session:
         candidates = candidates.filter(session=session)

@@ -62,7 +62,9 @@ def find_origin(user: User, request: ResponseRequest) -> Origin:
         # A subagent may begin with all that its parent said, and a fork with what was before it.
         return Origin(messages=messages)
     known_messages = history.drop_server_calls(messages, request.input.server_call_ids)
-    known_history = history.find_known_history(user, known_messages, session=named_session)
+    known_history = history.find_known_history(
+        user, known_messages, seed=request.history_seed, session=named_session
+    )
     if known_history:
         return _continue_response(known_history.record, known_history.new_messages)
     if named_session is None:

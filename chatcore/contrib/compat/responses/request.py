@@ -264,6 +264,7 @@ class ResponseRequest:
     previous_response_id: str = ""
     conversation_id: str = ""
     thread: ThreadName = field(default_factory=ThreadName)
+    history_seed: str = ""  # of the hash by which a whole history is recognized
     compact_threshold: int | None = None
     ignored_fields: tuple[str, ...] = ()
 
@@ -354,6 +355,7 @@ def parse_response_request(
         previous_response_id=body.previous_response_id,
         conversation_id=conversation_id,
         thread=thread,
+        history_seed=keeping.token_id,
         compact_threshold=next((each for each in reversed(thresholds) if each), None),
         ignored_fields=(*request_tools.ignored_fields, *response_input.ignored_fields),
     )

@@ -85,7 +85,7 @@ def _begin_conversation(user: User, request: ResponseRequest, origin: Origin) ->
         weight = sum(len(message.content) for message in early_messages)
         if weight > importer.MAX_DIRECT_WEIGHT:
             import_messages(session, early_messages)
-            key = history.extend_key(origin.key, early_messages)
+            key = history.extend_key(origin.key or request.history_seed, early_messages)
             origin = replace(origin, messages=origin.messages[-1:], key=key)
         record = _continue_conversation(request, origin, session)
         at_failure.pop_all()
@@ -189,7 +189,9 @@ def _build_record(request: ResponseRequest, origin: Origin, session: Session) ->
     return StoredResponse(
         session=session,
         previous=origin.previous,
-        input_key=history.extend_key(origin.key, messages) if is_known else "",
+        input_key=history.extend_key(origin.key or request.history_seed, messages)
+        if is_known
+        else "",
         request=echo,
         system_texts=origin.add_system_texts(request),
     )

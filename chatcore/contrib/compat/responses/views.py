@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 
 from django.db import close_old_connections
 from django.http.response import HttpResponseBase
@@ -22,7 +23,7 @@ from chatcore.contrib.compat.chat_completions.streams import (
     hand_over_late,
 )
 from chatcore.contrib.compat.models import StoredResponse
-from chatcore.contrib.compat.programs import Keeping, get_keeping
+from chatcore.contrib.compat.programs import get_keeping
 from chatcore.contrib.compat.responses import (
     compaction_answers,
     creation,
@@ -157,7 +158,7 @@ class CompactView(ResponsesAPIView):
             body,
             request.headers,
             scope=get_scope(request),
-            keeping=Keeping(is_on=False),
+            keeping=replace(get_keeping(request.auth), is_on=False),
         )
         turn_rate.count_turn(request)
         answer, headers = compaction_answers.compact(request.user, response_request)

@@ -143,6 +143,7 @@ def resend_everything(client: OpenAI, scripted: ScriptedModel, *, turns: int, wo
     assert len(list_sizes(scripted)) == turns
 
 
+@pytest.mark.usefixtures("keep_nothing")
 def test_a_client_that_resends_its_whole_history_keeps_working(
     client: OpenAI, scripted: ScriptedModel
 ) -> None:
@@ -151,6 +152,7 @@ def test_a_client_that_resends_its_whole_history_keeps_working(
 
 @pytest.mark.slow
 @pytest.mark.heavy
+@pytest.mark.usefixtures("keep_nothing")
 def test_the_prefix_of_a_client_that_resends_everything_changes_only_a_few_times(
     client: OpenAI, scripted: ScriptedModel
 ) -> None:
@@ -162,6 +164,7 @@ def test_the_prefix_of_a_client_that_resends_everything_changes_only_a_few_times
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("keep_nothing")
 def test_it_keeps_working_for_five_hundred_turns(
     client: OpenAI, scripted: ScriptedModel, settings: Any
 ) -> None:

@@ -139,6 +139,7 @@ def test_images_and_documents_reach_the_model(
     assert {part["type"] for part in content} & {"image", "image_url"}
 
 
+@pytest.mark.usefixtures("keep_nothing")
 def test_thoughts_are_shown_as_they_were_signed(claude: Anthropic, scripted: ScriptedModel) -> None:
     scripted.script(Reply(text="Four.", reasoning="Two and two."), Reply(text="Yes."))
     answer = ask(claude)

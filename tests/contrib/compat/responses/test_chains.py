@@ -190,3 +190,20 @@ def test_a_named_session_is_kept_although_its_client_asks_for_no_storage(
     session = Session.objects.get(external_id="trip")
     texts = Message.objects.filter(session=session).order_by("seq")
     assert list(texts.values_list("content", flat=True)) == ["q1", "a1", "q2", "a2"]
+
+
+def test_a_token_continues_no_history_of_another_one(
+    live: Live, user: User, client: OpenAI, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(text="a1"))
+    ask(client, "q1")
+    history: Any = [
+        {"role": "user", "content": "q1"},
+        {"role": "assistant", "content": "a1"},
+        {"role": "user", "content": "q2"},
+    ]
+    other_client = create_client(live.url, user)
+    other_client.responses.create(model=MODEL, input=history)
+    assert Session.objects.count() == 2
+    client.responses.create(model=MODEL, input=history)
+    assert Session.objects.count() == 2

@@ -1,0 +1,166 @@
+"""Find the conversation of a client that names none, by the whole history that it sends.
+
+The history up to its last answer must be all that was sent in that conversation so far, by the same
+token. Its first words alone say nothing: many conversations begin alike. So an edit of an earlier
+message, and a history without its beginning, begin another conversation. Of several conversations
+that are equal so far, the one with the same answer is meant, or else the newest.
+
+A first question is answered without a session, because most of them are never continued. What
+comes after it is stored with it, as the client sends both.
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.contrib.auth.models import User
+from django.db import DatabaseError
+from django.utils import timezone
+
+from chatcore.contrib.compat.chat_completions.matching import normalize_text
+from chatcore.contrib.compat.chat_completions.messages import normalize_arguments
+from chatcore.contrib.compat.client_messages import ClientMessage
+from chatcore.contrib.compat.content_parts import strip_reminders
+from chatcore.contrib.compat.models import HistoryKey
+from chatcore.contrib.compat.programs import Keeping
+from chatcore.models import Message, Session, Turn
+from chatcore.sessions.deletion import delete_session
+
+logger = logging.getLogger(__name__)
+
+MAX_CANDIDATES = 8  # conversations that are equal so far, of which the newest are looked at
+# How long a question that was answered without a session may wait for what comes after it.
+KEPT_DAYS = 3
+
+
+@dataclass(kw_only=True)
+class KnownHistory:
+    """A conversation that a request continues; without `session` one that begins to be stored."""
+
+    row: HistoryKey
+    session: Session | None
+
+
+def find_known_history(
+    user: User, keeping: Keeping, messages: Sequence[ClientMessage]
+) -> KnownHistory | None:
+    """Return the conversation that a whole history continues, if there is one.
+
+    It is then taken: of two equal requests at once, the other one finds none. What is not known is
+    noted for the next request.
+    """
+    if not messages or messages[-1].role == "assistant":
+        return None
+    answer_index = max(
+        (index for index, message in enumerate(messages) if message.role == "assistant"), default=0
+    )
+    seed = f"{user.pk} {keeping.token_id}"
+    key = _extend_key(seed, messages[:answer_index])
+    whole_key = _extend_key(key, messages[answer_index:])
+    if answer_index:
+        row = _choose_row(key, whole_key, messages[answer_index])
+        if row and _take(row, whole_key):
+            return KnownHistory(row=row, session=row.session)
+    try:
+        HistoryKey.objects.create(key=whole_key)
+    except DatabaseError:
+        logger.exception("The history of a request is not noted")
+    return None
+
+
+@contextmanager
+def begin_answer(history: KnownHistory) -> Iterator[None]:
+    """Give a history back, and delete a session that was made for it, if no answer begins."""
+    old_session, old_key = history.row.session, history.row.key
+    try:
+        yield
+    except BaseException:
+        HistoryKey.objects.filter(pk=history.row.pk).update(key=old_key, session=old_session)
+        if history.session and old_session is None:
+            delete_session(history.session.pk)
+        raise
+    if old_session is None:
+        HistoryKey.objects.filter(pk=history.row.pk).update(session=history.session)
+
+
+def delete_old_histories() -> int:
+    """Delete what was noted of requests that nobody has continued; return how many."""
+    old_rows = HistoryKey.objects.filter(
+        session=None, used_at__lt=timezone.now() - timedelta(days=KEPT_DAYS)
+    )
+    return old_rows.delete()[0]
+
+
+def _choose_row(key: str, whole_key: str, answer: ClientMessage) -> HistoryKey | None:
+    """Return the row of the conversation that a history continues.
+
+    A request that comes again because its answer failed belongs to the same conversation.
+    """
+    rows = HistoryKey.objects.filter(key__in=(key, whole_key)).order_by("-pk")
+    candidates = [
+        row
+        for row in rows.select_related("session__model__provider")[:MAX_CANDIDATES]
+        if row.session is None or row.session.discard_at is None
+    ]
+    for row in candidates:
+        if row.key == whole_key and row.session and _has_failed(row.session):
+            return row
+    candidates = [row for row in candidates if row.key == key]
+    if len(candidates) > 1:
+        for row in candidates:
+            if row.session and _has_answer(row.session, answer):
+                return row
+        # The answer is of none of the stored ones, so this is another conversation.
+        candidates = [row for row in candidates if row.session is None] or candidates
+    return candidates[0] if candidates else None
+
+
+def _take(row: HistoryKey, whole_key: str) -> bool:
+    """Make a history the newest one of its conversation; False if another request was faster."""
+    same_rows = HistoryKey.objects.filter(pk=row.pk, key=row.key, session=row.session)
+    return bool(same_rows.update(key=whole_key, used_at=timezone.now()))
+
+
+def _has_failed(session: Session) -> bool:
+    newest_turn = session.turns.order_by("-first_event_seq").first()
+    return newest_turn is not None and newest_turn.status in (
+        Turn.Status.FAILED,
+        Turn.Status.INTERRUPTED,
+        Turn.Status.CANCELLED,
+    )
+
+
+def _has_answer(session: Session, answer: ClientMessage) -> bool:
+    messages = session.messages.exclude_superseded().filter(role=Message.Role.ASSISTANT)
+    newest_message = messages.order_by("-seq").first()
+    if newest_message is None:
+        return False
+    stored_ids = [call["id"] for call in newest_message.tool_calls]
+    if stored_ids or answer.calls:
+        return stored_ids == [call.id for call in answer.calls]
+    return normalize_text(newest_message.content) == normalize_text(answer.content)
+
+
+def _extend_key(key: str, messages: Iterable[ClientMessage]) -> str:
+    """Return the hash of a history, given that of its beginning and the messages after it.
+
+    Programs move marks of the cache, add and remove reminders, leave out what a model thought, and
+    write arguments in another order, so none of these count.
+    """
+    for message in messages:
+        text = strip_reminders(normalize_text(message.content))
+        parts = [
+            key,
+            message.role,
+            text,
+            [[call.id, call.name, normalize_arguments(call.arguments)] for call in message.calls],
+            message.call_id,
+            sorted(file.size for file in message.files),
+        ]
+        if text or message.calls or message.call_id or message.files:
+            key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return key

@@ -1,0 +1,262 @@
+"""Conversations that a client does not name are found by the whole history that it sends."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from chatcore.accounts.tokens import create_token
+from chatcore.base.runner import turn_runner
+from chatcore.contrib.compat.histories import KEPT_DAYS, delete_old_histories
+from chatcore.contrib.compat.models import HistoryKey
+from chatcore.models import Message, Session
+from chatcore.sessions import verification
+from models_registry.models import AiModel
+from tests.conftest import Live
+from tests.support.openai_client import MODEL, create_key, list_completions
+from tests.support.scripted_model import ScriptedModel, make_tool_call
+from tests.support.scripted_wire import Reply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PATHS = ("/v1/chat/completions", "/v1/messages")
+Post = Callable[..., httpx.Response]
+
+
+@pytest.fixture(params=PATHS)
+def path(request: Any) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def post(live: Live, user: User, model: AiModel, path: str) -> Iterator[Post]:
+    """Return what sends a whole history of texts or messages, the user's first."""
+    key = create_key(user)
+
+    def send(*history: Any, token: str = key, status: int = 200, **members: Any) -> httpx.Response:
+        response = httpx.post(
+            live.url + path,
+            headers={"authorization": f"Bearer {token}"},
+            json={"model": MODEL, "max_tokens": 100, "messages": write(*history)} | members,
+            timeout=60,
+        )
+        turn_runner.drain()
+        assert response.status_code == status, response.text
+        return response
+
+    yield send
+    for session in Session.objects.all():
+        assert not verification.check_session(session.pk)
+
+
+def write(*history: Any) -> list[Any]:
+    roles = ("user", "assistant")
+    return [
+        {"role": roles[index % 2], "content": each} if isinstance(each, str | list) else each
+        for index, each in enumerate(history)
+    ]
+
+
+def load_texts(session: Session) -> list[str]:
+    rows = session.messages.exclude_superseded().order_by("seq")
+    return list(rows.values_list("content", flat=True))
+
+
+def test_a_question_that_nobody_continues_is_not_stored(post: Post) -> None:
+    post("q1")
+    post("q1")
+    assert not Session.objects.exists()
+
+
+def test_a_conversation_is_stored_whole_from_its_second_message_on(
+    post: Post, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(text="a1"), Reply(text="a2"), Reply(text="a3"))
+    assert "x-session-id" not in post("q1").headers
+    second = post("q1", "a1", "q2")
+    session = Session.objects.get()
+    assert (second.headers["x-session-id"], session.title) == (str(session.pk), "q1")
+    post("q1", "a1", "q2", "a2", "q3")
+    assert Session.objects.count() == 1
+    assert load_texts(session) == ["q1", "a1", "q2", "a2", "q3", "a3"]
+    assert not Message.objects.exclude(branch=None).exists()
+    assert HistoryKey.objects.get().session_id == session.pk
+
+
+def test_an_answer_that_is_not_of_this_server_begins_nothing(post: Post) -> None:
+    """Examples in a prompt look like a conversation."""
+    for question in ("q2", "q3", "q4"):
+        post("example", "its answer", question)
+    assert not Session.objects.exists()
+
+
+def test_conversations_that_begin_alike_stay_apart(post: Post, scripted: ScriptedModel) -> None:
+    scripted.default = Reply(text="a")
+    post("Hi")
+    post("Hi")
+    post("Hi", "a", "one")
+    post("Hi", "a", "two")
+    post("Hi", "a", "one", "a", "more")
+    post("Hi", "a", "two", "a", "more")
+    texts = sorted(load_texts(session) for session in Session.objects.all())
+    assert texts == [
+        ["Hi", "a", "one", "a", "more", "a"],
+        ["Hi", "a", "two", "a", "more", "a"],
+    ]
+
+
+def test_of_equal_conversations_the_one_with_the_same_answer_goes_on(
+    post: Post, scripted: ScriptedModel
+) -> None:
+    scripted.default = Reply(text="a")
+    post("q")
+    post("q")
+    scripted.script(Reply(text="left"), Reply(text="right"))
+    post("q", "a", "q")
+    post("q", "a", "q")
+    post("q", "a", "q", "left", "and")
+    post("q", "a", "q", "right", "and")
+    for session in Session.objects.all():
+        assert len(set(load_texts(session)) & {"left", "right"}) == 1
+    assert Session.objects.count() == 2
+
+
+def test_of_two_equal_requests_at_once_one_goes_on(post: Post, scripted: ScriptedModel) -> None:
+    together = threading.Barrier(2, timeout=30)
+
+    def answer(body: dict[str, Any]) -> Reply:
+        together.wait()
+        return Reply(text="a2")
+
+    scripted.script(Reply(text="a1"), answer, answer)
+    post("q1")
+    with ThreadPoolExecutor(2) as pool:
+        responses = list(pool.map(lambda _: post("q1", "a1", "q2"), range(2)))
+    assert sum("x-session-id" in response.headers for response in responses) == 1
+    assert load_texts(Session.objects.get()) == ["q1", "a1", "q2", "a2"]
+
+
+def test_an_edit_of_an_earlier_message_begins_another_conversation(
+    post: Post, scripted: ScriptedModel
+) -> None:
+    scripted.default = Reply(text="a")
+    post("q1")
+    post("q1", "a", "q2")
+    post("q1", "a", "other")
+    session = Session.objects.get()
+    assert load_texts(session) == ["q1", "a", "q2", "a"]
+    post("q1", "a", "other", "a", "on")
+    assert sorted(len(load_texts(each)) for each in Session.objects.all()) == [4, 6]
+
+
+def test_what_a_program_adds_and_takes_away_does_not_count(
+    post: Post, scripted: ScriptedModel, path: str
+) -> None:
+    scripted.script(Reply(text="a1"), Reply(text="a2"), Reply(text="a3"))
+    reminder = {"type": "text", "text": "<system-reminder>\nToday.\n</system-reminder>"}
+    mark = {"cache_control": {"type": "ephemeral"}} if path == "/v1/messages" else {}
+
+    def mark_text(text: str) -> dict[str, Any]:
+        return {"type": "text", "text": text} | mark
+
+    post([reminder, mark_text("q1")])
+    post([{"type": "text", "text": "q1"}], "<think>So.</think>a1", [reminder, mark_text("q2")])
+    post("q1", "a1", [{"type": "text", "text": "q2 "}], "a2", [mark_text("q3")])
+    assert Session.objects.count() == 1
+
+
+def test_rounds_of_tools_are_one_conversation(
+    post: Post, scripted: ScriptedModel, path: str
+) -> None:
+    arguments = {"a": 1, "b": 2}
+    scripted.script(
+        Reply(tool_calls=[make_tool_call("look", arguments, id="c1")]),
+        Reply(tool_calls=[make_tool_call("look", arguments, id="c2")]),
+        Reply(text="Done."),
+    )
+    history: list[Any] = ["Look."]
+    if path == "/v1/messages":
+        tools: list[Any] = [{"name": "look", "input_schema": {"type": "object"}}]
+    else:
+        tools = [{"type": "function", "function": {"name": "look"}}]
+    post(*history, tools=tools)
+    for call_id in ("c1", "c2"):
+        history += write_round(path, call_id, {"b": 2, "a": 1})
+        post(*history, tools=tools)
+    session = Session.objects.get()
+    assert load_texts(session)[-1] == "Done."
+    assert session.turns.count() == 1
+    assert not Message.objects.exclude(branch=None).exists()
+
+
+def write_round(path: str, call_id: str, arguments: dict[str, Any]) -> list[Any]:
+    """Return a call and its result, as a client sends them back."""
+    if path == "/v1/messages":
+        call = {"type": "tool_use", "id": call_id, "name": "look", "input": arguments}
+        result = {"type": "tool_result", "tool_use_id": call_id, "content": "seen"}
+        return [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    function = {"name": "look", "arguments": json.dumps(arguments)}
+    calls = [{"id": call_id, "type": "function", "function": function}]
+    return [
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "tool", "tool_call_id": call_id, "content": "seen"},
+    ]
+
+
+def test_each_token_has_its_own_conversations(
+    post: Post, scripted: ScriptedModel, user: User
+) -> None:
+    scripted.default = Reply(text="a")
+    post("q1")
+    post("q1", "a", "q2")
+    post("q1", "a", "q2", "a", "q3", token=create_key(user))
+    assert load_texts(Session.objects.get()) == ["q1", "a", "q2", "a"]
+
+
+def test_a_request_comes_again_after_its_answer_failed(post: Post, scripted: ScriptedModel) -> None:
+    scripted.script(Reply(text="a1"), Reply(status=401, text="No."))
+    post("q1")
+    post("q1", "a1", "q2", status=502)
+    scripted.script(Reply(text="a2"))
+    post("q1", "a1", "q2")
+    assert load_texts(Session.objects.get()) == ["q1", "a1", "q2", "a2"]
+
+
+def test_a_request_that_begins_no_answer_leaves_the_conversation_where_it_was(
+    post: Post, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted.default = Reply(text="a")
+    post("q1")
+    with monkeypatch.context() as patch:
+        patch.setitem(settings.CHATCORE, "TURNS_PER_MINUTE", 1)
+        post("q1", "a", "q2", status=429)
+    assert not Session.objects.exists()
+    post("q1", "a", "q2")
+    assert Session.objects.count() == 1
+
+
+def test_nothing_is_noted_where_the_token_says_no(post: Post, user: User) -> None:
+    _, token = create_token(user, name="", expiry=None, keeps_conversations=False)
+    post("q1", token=token)
+    post("q1", "Hello from the scripted model.", "q2", token=token)
+    assert not Session.objects.exists()
+    assert not HistoryKey.objects.exists()
+
+
+def test_what_nobody_continued_is_forgotten(post: Post, scripted: ScriptedModel) -> None:
+    scripted.default = Reply(text="a")
+    post("kept")
+    post("kept", "a", "on")
+    post("old")
+    HistoryKey.objects.update(used_at=timezone.now() - timedelta(days=KEPT_DAYS, hours=1))
+    post("new")
+    assert delete_old_histories() == 1
+    assert HistoryKey.objects.count() == 2
+    assert list_completions(scripted)
