@@ -50,6 +50,7 @@ class OptionalApp:
     name: str
     tables: tuple[str, ...] = ()
     package: str = "chatcore.contrib"
+    needs: str = ""  # the extra without whose packages it is absent (chatcore/base/extras.py)
     # What it puts in the place of settings of the core (chatcore/accounts/settings.py).
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -87,7 +88,7 @@ OPTIONAL_APPS = (
         },
     ),
     OptionalApp("local_model"),
-    OptionalApp("mcp_server"),
+    OptionalApp("mcp_server", needs="mcp"),
     OptionalApp("metrics"),
     OptionalApp("sharing", tables=("chatcore_share",)),
     OptionalApp("prompts", tables=("prompts_prompt",)),

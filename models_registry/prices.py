@@ -1,8 +1,10 @@
 """Compute what a call of a language model costs, by the prices of its row in the registry."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import cache
 from typing import TYPE_CHECKING
 
 from django.core.exceptions import ValidationError
@@ -10,6 +12,8 @@ from django.utils import timezone
 
 if TYPE_CHECKING:
     from models_registry.models import AiModel
+
+logger = logging.getLogger(__name__)
 
 
 # How the list calls a provider of the catalog, where it has another name.
@@ -34,8 +38,12 @@ def look_up_prices(provider: str, name: str) -> dict[str, object]:
     depend on the hour; those of noon in UTC hold for most of a day.
     """
     # Imported here: with pydantic it takes 29 MB and 0.2 seconds, and only a sync needs it.
-    from genai_prices import Usage, calc_price
-    from genai_prices.types import TieredPrices
+    try:
+        from genai_prices import Usage, calc_price
+        from genai_prices.types import TieredPrices
+    except ModuleNotFoundError:
+        _log_missing_list()
+        return {}
 
     noon = timezone.now().replace(hour=12, minute=0)
     provider_id = PROVIDER_IDS.get(provider, provider)
@@ -54,6 +62,13 @@ def look_up_prices(provider: str, name: str) -> dict[str, object]:
         values[f"{kind}_price"] = None if price is None else _format_price(price)
     values["price_tiers"] = [{"above": size, **tiers[size]} for size in sorted(tiers)]
     return values
+
+
+@cache
+def _log_missing_list() -> None:
+    logger.warning(
+        "Prices of models are not known here: pip install 'chatcore[prices]' brings the list."
+    )
 
 
 def _format_price(price: Decimal) -> str:

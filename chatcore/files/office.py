@@ -5,6 +5,7 @@ Sheets and slides are divided by form feeds, as the pages of a PDF file are.
 
 from pathlib import Path
 
+from chatcore.base.extras import describe_missing, has_extra
 from chatcore.files.child_process import run_reader
 
 _READER = Path(__file__).with_name("office_reader.py")
@@ -18,7 +19,7 @@ MEDIA_TYPES = {
 
 
 class UnreadableDocument(Exception):
-    """An office file that cannot be read because it is damaged."""
+    """An office file that cannot be read: it is damaged, or the reader is absent."""
 
 
 def find_media_type(data: bytes) -> str:
@@ -40,6 +41,8 @@ def extract_text(data: bytes, *, owner: object = None) -> str:
 
     `owner` is whoever sent the file. One that takes longer than a reader may is read up to there.
     """
+    if not has_extra("documents"):
+        raise UnreadableDocument(describe_missing("documents"))
     output, exit_code = run_reader(_READER, data, owner=owner)
     if exit_code and not output:
         raise UnreadableDocument("This document cannot be read.")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from chatcore.base.extras import describe_missing, has_extra
 from chatcore.files.child_process import run_reader
 
 _READER = Path(__file__).with_name("pdf_reader.py")
@@ -23,6 +24,8 @@ def extract_text(data: bytes, *, owner: object = None) -> str:
     `owner` is whoever sent the file. A file that takes longer than a reader may, or has too many
     pages, is read only up to there. Raises UnreadablePdf.
     """
+    if not has_extra("documents"):
+        raise UnreadablePdf(describe_missing("documents"))
     output, exit_code = run_reader(_READER, data, owner=owner)
     if exit_code == _LOCKED:
         raise UnreadablePdf("This PDF is locked with a password.")

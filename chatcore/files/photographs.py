@@ -5,6 +5,7 @@ The picture becomes a JPEG or PNG of at most MAX_SIDE pixels a side, in a child 
 
 from pathlib import Path
 
+from chatcore.base.extras import describe_missing, has_extra
 from chatcore.files.child_process import run_reader
 
 # The brands of a file in ISO's container that are pictures.
@@ -23,6 +24,8 @@ def is_foreign(data: bytes) -> bool:
 
 def make_fit(data: bytes, *, owner: object = None) -> bytes:
     """Return the picture as providers take it. Raises UnreadablePhotograph."""
+    if not has_extra("documents"):
+        raise UnreadablePhotograph(describe_missing("documents"))
     output, exit_code = run_reader(_READER, data, owner=owner)
     if exit_code or not output:
         raise UnreadablePhotograph("This photograph is damaged, or too large to be made smaller.")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from chatcore.base.extras import has_extra, log_missing
 from chatcore.providers.base import ChatMessage, Image, Request
 from chatcore.providers.dialects import Dialect
 
@@ -72,6 +73,9 @@ def _replace_images(message: ChatMessage, images: Sequence[Image]) -> ChatMessag
 
 def _fit_image(image: Image, max_side: int, types: frozenset[str]) -> Image:
     """Return an image that a server takes; as it is if it cannot be read, and the server says."""
+    if not has_extra("documents"):
+        log_missing("documents", "Images are sent as they are, and large ones may be refused")
+        return image
     from PIL import Image as PillowImage
 
     if image.size <= MAX_BYTES and image.media_type in types and max_side == MAX_SIDE:

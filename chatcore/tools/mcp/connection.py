@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.conf import settings
 
+from chatcore.base.extras import describe_missing, has_extra
 from chatcore.base.net.address_guard import NotReached
 from chatcore.base.net.outbound import CONNECT_SECONDS, build_user_agent
 from chatcore.base.net.strangers import wait_for_stranger
@@ -77,6 +78,8 @@ class _Exchange:
 
 def _run(server: McpServer, work: "Callable[[Client], Awaitable[T]]") -> T:
     """Run work over a new connection, and block until it is done."""
+    if not has_extra("mcp"):
+        raise ToolError(f"The server {server.name} cannot be used. {describe_missing('mcp')}")
     exchange = _Exchange()
     seconds = settings.CHATCORE["MCP_SECONDS"]
 
