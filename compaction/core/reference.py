@@ -55,11 +55,15 @@ Here a preset does something else, on purpose:
   and "too many tokens" alone are throttling as well, and waiting helps there.
 - **all**: a summary call that is refused with 401 or 403 is not tried again, because the second
   one fails too.
-- **all**: beside the retries, a failed summary call is answered by its kind. Where the provider
+- **all**: beside the retries, a failed summary call is answered by its kind. Where a busy provider
   names a wait of less than a minute, that is waited; for a longer one the run is queued until then.
+  Where it names none, the run is queued for 60 seconds, then for 120, 300 and 900; a policy with a
+  `summary.backoff` makes its retries before. An account without credit is asked once.
   A model whose thoughts take all of its output gets more, up to half of the window. Of messages
   that a filter refuses, the one that it is about is found by halves and left out, and the summary
-  and the run say so. What helped is remembered for the model (docs/providers.md).
+  and the run say so. Where a run ends because the model declined, wrote nothing, or was refused in
+  unknown words, the next one looks for such a message too, unless a harmless one is refused
+  as well; then it leaves out the temperature. What helped is remembered for the model (docs/providers.md).
 - **all**: a summarizer reads, behind the transcript, what the user corrected and asked to forget.
   Sentences about what is to be forgotten are taken out of its summary. Without a ledger, a former
   value that the summary keeps is followed by its correction. A request that comes after the summary

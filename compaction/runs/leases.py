@@ -216,7 +216,7 @@ def give_back(
 
 
 def is_resting(run_id: UUID | str) -> bool:
-    """Return whether a run waits for a time that its provider has named, by the database's clock.
+    """Return whether a run waits for a busy provider, by the database's clock.
 
     Another queued run has no reason yet.
     """

@@ -43,7 +43,6 @@ from compaction.summaries.prompt import SummaryOptions
 from compaction.summaries.refused_calls import (
     MAX_LEFT_OUT,
     SPACE_SHARE,
-    UNNAMED_WAIT,
     RefusedCalls,
     find_refused,
 )
@@ -196,7 +195,12 @@ class SummaryClient:
         session_window = context.budget.request_limit if context.budget else 0
         self.model = summary_model.model
         self.temperature = TEMPERATURE if summary_model.takes_temperature else None
-        self.refused = RefusedCalls(self.model, thought_room=summary_model.thought_room, wait=wait)
+        self.refused = RefusedCalls(
+            self.model,
+            thought_room=summary_model.thought_room,
+            attempts=run.attempts,
+            wait=wait,
+        )
         self.seqs_by_line: dict[str, int] = {}
         self.spent_tokens = 0  # the room of the newest call, where thoughts took all of it
         self.follows_talk = False  # the newest call
@@ -309,8 +313,10 @@ class SummaryClient:
                 if isinstance(error, UntrueSummary):
                     job = replace(job, options=replace(job.options, correction=error.reason))
                 is_last_try = attempt >= self.knobs.retries
-                if self._changes_next_call(job, failure, chunk, pending_lines) or (
-                    is_last_try and self._works_around(job, failure, chunk, pending_lines)
+                is_due_again = self._waits_by_policy(failure) and not is_last_try
+                if not is_due_again and (
+                    self._changes_next_call(job, failure, chunk, pending_lines)
+                    or (is_last_try and self._works_around(job, failure, chunk, pending_lines))
                 ):
                     if not pending_lines:
                         return SummaryResult(previous_summary or "", delta_block)
@@ -318,7 +324,15 @@ class SummaryClient:
             attempt += 1
             if attempt > self.knobs.retries:
                 raise failure
-            self._wait_before_retry(attempt, failure)
+            self._wait_before_retry(attempt)
+
+    def _waits_by_policy(self, failure: SummaryFailed) -> bool:
+        """Return whether the policy says how long to wait for a provider that does not say so.
+
+        It does for the first execution of a run; later ones would repeat the same calls.
+        """
+        is_unnamed = isinstance(failure, Throttled) and failure.retry_after is None
+        return is_unnamed and bool(self.knobs.backoff) and self.run.attempts <= 1
 
     def _changes_next_call(
         self, job: SummaryJob, failure: SummaryFailed, chunk: _Chunk, pending_lines: deque[str]
@@ -329,7 +343,8 @@ class SummaryClient:
         filter refuses. Raises ProviderBusy.
         """
         if isinstance(failure, Throttled):
-            return self.refused.wait_as_named(failure)
+            self.refused.wait_for_provider(failure)
+            return True
         if isinstance(failure, Filtered) and self.follows_talk:
             return True  # the conversation has other messages too; the next call has these alone
         if isinstance(failure, Filtered):
@@ -420,8 +435,7 @@ class SummaryClient:
             except (Filtered, Refused):
                 return True
             except Throttled as failure:
-                if not self.refused.wait_as_named(failure):
-                    raise
+                self.refused.wait_for_provider(failure)
             else:
                 return validation.is_declined(answer)
 
@@ -442,11 +456,8 @@ class SummaryClient:
             return self.pace.describe_slowness()
         return "The model's window is too small to summarize in."
 
-    def _wait_before_retry(self, attempt: int, failure: SummaryFailed) -> None:
-        seconds = self.knobs.choose_wait(attempt)
-        if isinstance(failure, Throttled):
-            seconds = seconds or UNNAMED_WAIT
-        if seconds:
+    def _wait_before_retry(self, attempt: int) -> None:
+        if seconds := self.knobs.choose_wait(attempt):
             self.wait(seconds)
 
     def _summarize_chunk(self, job: SummaryJob, chunk: _Chunk, *, is_last: bool) -> SummaryResult:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -51,6 +52,8 @@ FORBIDDEN_STATUSES = (401, 403)  # for the key, the account or the place: not fo
 # A part of no cached prefix; with them a summary would come in another form, or cut.
 ANSWER_PARAMS = ("response_format", "stop", "stop_sequences", "logit_bias", "n")
 BUSY_STATUSES = (429, 503, 529)
+# Of an account that is to be paid for. With it, a free one may name a time to wait.
+NO_CREDIT = re.compile(r"insufficient.quota|exceeded your current quota", re.I)
 CACHE_LIFETIME = timedelta(minutes=5)  # without use; the shortest of the providers
 
 
@@ -301,13 +304,15 @@ def _explain_failure(error: ProviderError, first_wait: float) -> CallFailed:
             is_refused=True,
             is_final=error.refused_status in FORBIDDEN_STATUSES,
         )
+    has_no_credit = error.retry_after is None and bool(NO_CREDIT.search(error.detail))
     is_busy = error.retry_after is not None or error.refused_status in BUSY_STATUSES
+    is_busy |= isinstance(error, ProviderRateLimited)
     return CallFailed(
         error.detail,
         seconds=first_wait if isinstance(error, ProviderTimeout) else None,
-        is_throttled=is_busy or isinstance(error, ProviderRateLimited),
+        is_throttled=is_busy and not has_no_credit,
         retry_after=error.retry_after,
-        is_final=isinstance(error, ProviderAuth),
+        is_final=has_no_credit or isinstance(error, ProviderAuth),
     )
 
 

@@ -16,7 +16,12 @@ SPACE_SHARE = 2  # then, and at most, half of the window
 LONGEST_WAIT = 60.0  # seconds that a run waits for a provider before it is put back
 # What was paid for would be lost then, so a run that has some of its answers waits longer.
 LONGEST_WAIT_WITH_ANSWERS = 300.0
-UNNAMED_WAIT = 2.0  # where a provider is busy, and neither it nor the policy says how long
+# The seconds that a run is put back for, where a busy provider does not say how long: at its first
+# execution, at its second, and so on.
+UNNAMED_RESTS = (60.0, 120.0, 300.0, 900.0)
+# A run that has some of its answers waits so many seconds first, for example for a provider that
+# allows one request a second.
+UNNAMED_WAITS = (2.0, 10.0, 30.0)
 MAX_LEFT_OUT = 8  # messages of one run; where a filter refuses more, it is not about single ones
 
 
@@ -26,11 +31,15 @@ class RefusedCalls:
     `thought_room` is how many tokens an answer needs with the model's thoughts. `left_out_seqs` are
     the numbers of the messages that a filter refuses. `refuses_anything` says whether a harmless
     message is refused too; None if that was not tried. `works_around` is True once a run looks for
-    what is refused although nothing says so. `wait` waits so many seconds.
+    what is refused although nothing says so. `attempts` is how many times the run was begun. `wait`
+    waits so many seconds.
     """
 
-    def __init__(self, model: str, *, thought_room: int, wait: Callable[[float], None]) -> None:
+    def __init__(
+        self, model: str, *, thought_room: int, attempts: int, wait: Callable[[float], None]
+    ) -> None:
         self.model = model
+        self.attempts = attempts
         self.thought_room = thought_room
         self.left_out_seqs: list[int] = []
         self.has_answers = False
@@ -38,6 +47,7 @@ class RefusedCalls:
         self.refuses_anything: bool | None = None
         self._wait = wait
         self._waited = 0.0
+        self._unnamed_waits = 0
         self._room_cuts = 0
         self._spent_tokens = 0
         self._facts: dict[str, object] = {}
@@ -73,6 +83,7 @@ class RefusedCalls:
         """Remember what helped, now that there is an answer."""
         self.has_answers = True
         self._waited = 0.0
+        self._unnamed_waits = 0
         if self._room_cuts:
             needed_tokens = 2 * answer.output_tokens
             # Some providers do not count thoughts: then the room that helped is all that is known.
@@ -84,19 +95,27 @@ class RefusedCalls:
             model_calls.keep_fact(self.model, **self._facts)
             self._facts = {}
 
-    def wait_as_named(self, failure: Throttled) -> bool:
-        """Wait as long as the provider asks; False if it does not say how long.
+    def wait_for_provider(self, failure: Throttled) -> None:
+        """Wait as long as the provider asks.
 
-        Raises ProviderBusy if that is too long to wait for in a run.
+        Raises ProviderBusy if that is too long to wait for in a run, or if it does not say how long
+        and the run has no answers yet, or has waited several times.
         """
-        if failure.retry_after is None:
-            return False
+        seconds = failure.retry_after
+        if seconds is None:
+            seconds = self._choose_unnamed_wait(failure)
         longest = LONGEST_WAIT_WITH_ANSWERS if self.has_answers else LONGEST_WAIT
-        if self._waited + failure.retry_after >= longest:
-            raise ProviderBusy(str(failure), seconds=max(failure.retry_after, 1.0))
-        self._waited += failure.retry_after
-        self._wait(failure.retry_after)
-        return True
+        if self._waited + seconds >= longest:
+            raise ProviderBusy(str(failure), seconds=max(seconds, 1.0))
+        self._waited += seconds
+        self._wait(seconds)
+
+    def _choose_unnamed_wait(self, failure: Throttled) -> float:
+        if not self.has_answers or self._unnamed_waits >= len(UNNAMED_WAITS):
+            rest = UNNAMED_RESTS[min(max(self.attempts, 1), len(UNNAMED_RESTS)) - 1]
+            raise ProviderBusy(str(failure), seconds=rest)
+        self._unnamed_waits += 1
+        return UNNAMED_WAITS[self._unnamed_waits - 1]
 
 
 def find_refused(

@@ -36,7 +36,6 @@ DOWN = Reply(status=500, text="out of order")
 
 FAILURES = {
     "server error": Reply(status=500, text="out of order"),
-    "throttled": Reply(status=429, text="too many requests"),
     "empty": Reply(text=""),
     "whitespace": Reply(text=" \n\t "),
     "reasoning only": Reply(text="<think>Let me see what they said.</think>"),

@@ -141,6 +141,83 @@ def test_after_a_long_wait_the_run_comes_back(
     assert_known(api, told, scripted)
 
 
+UNNAMED_WAITS = {
+    "Mistral": Reply(status=429, text="Requests rate limit exceeded"),
+    "Anthropic": Reply(status=529, text="Overloaded"),
+    "Google": Reply(status=503, text="The model is overloaded. Please try again later."),
+}
+
+
+def end_rest(run: dict[str, Any], *, longest: int) -> None:
+    """Let a run's rest be over, which was of `longest` seconds and hardly fewer."""
+    rests = CompactionRun.objects.filter(
+        pk=run["id"],
+        lease_until__range=(
+            Now() + timedelta(seconds=longest - 50),
+            Now() + timedelta(seconds=longest + 1),
+        ),
+    )
+    assert rests.update(lease_until=Now() - timedelta(seconds=1)) == 1
+
+
+@pytest.mark.parametrize("reply", UNNAMED_WAITS.values(), ids=UNNAMED_WAITS.keys())
+def test_a_busy_provider_that_names_no_time_is_asked_again_later_and_later(
+    reply: Reply, told: Session, api: APIClient, scripted: ScriptedModel, waits: list[float]
+) -> None:
+    scripted.default = refuse_when(lambda _: reply)
+    run = compact(api, told)
+    for calls, seconds in enumerate((60, 120, 300), start=1):
+        assert CompactionRun.objects.get().status == "queued"
+        send(api, told)
+        compact(api, told)
+        assert leases.claim_next_run(lambda _: None) is None
+        assert (len(list_summary_calls(scripted)), waits) == (calls, [])
+        end_rest(run, longest=seconds)
+        if seconds == 300:
+            scripted.default = refuse_when(lambda _: None)
+        engine.execute_next_run(lambda _: None)
+    assert CompactionRun.objects.get().status == "applied"
+    assert_known(api, told, scripted)
+
+
+def test_a_summary_that_has_begun_waits_shortly_for_a_provider_that_names_no_time(
+    told: Session, api: APIClient, scripted: ScriptedModel, waits: list[float]
+) -> None:
+    refill(told, messages=60)  # so many that they take several calls
+    count = 0
+
+    def refuse(_: Body) -> Reply | None:
+        nonlocal count
+        count += 1
+        return UNNAMED_WAITS["Mistral"] if count in (2, 3) else None
+
+    scripted.default = refuse_when(refuse)
+    assert (compact(api, told)["status"], waits) == ("applied", [2.0, 10.0])
+
+
+def test_a_policy_of_its_own_waits_keeps_them_in_the_first_execution(
+    session: Session, api: APIClient, scripted: ScriptedModel, waits: list[float]
+) -> None:
+    Session.objects.filter(pk=session.pk).update(policy="wolffish")
+    fill_session(session)
+    scripted.default = refuse_when(lambda _: UNNAMED_WAITS["Mistral"])
+    run = compact(api, session)
+    assert (run["status"], waits) == ("queued", [1.0, 2.0, 4.0, 8.0, 16.0])
+    end_rest(run, longest=60)
+    engine.execute_next_run(lambda _: None)
+    assert (len(list_summary_calls(scripted)), len(waits)) == (7, 5)
+
+
+def test_an_account_without_credit_is_asked_once(
+    told: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    quota = "You exceeded your current quota, please check your plan and billing details."
+    scripted.default = refuse_when(lambda _: Reply(status=429, text=quota))
+    # `chatcore` installs an extract of the messages where no summary could be written.
+    assert compact(api, told)["status"] in ("fell_back", "applied")
+    assert len(list_summary_calls(scripted)) == 1
+
+
 def test_an_output_limit_is_taken_and_remembered(
     told: Session, api: APIClient, scripted: ScriptedModel
 ) -> None:

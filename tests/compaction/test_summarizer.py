@@ -236,7 +236,7 @@ def test_it_speaks_the_anthropic_protocol_too(
     )
     provider.save()
     fill_session(session)
-    scripted.script(Reply(status=529), Reply(text=SUMMARY, usage=(5000, 80)))
+    scripted.script(Reply(status=500), Reply(text=SUMMARY, usage=(5000, 80)))
     run = engine.compact_now(session.pk, trigger="manual")
     assert (run.status, run.provider_calls, run.input_tokens) == ("applied", 2, 5000)
     request = list_summary_calls(scripted)[1]

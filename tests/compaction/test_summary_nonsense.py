@@ -140,7 +140,6 @@ NONSENSE: dict[str, tuple[Any, str]] = {
     ),
     "a stream without an end": (Reply(text="Alice plans a trip.", finish=None), "."),
     "a server error": (Reply(status=500, text="out of order"), "out of order"),
-    "throttling": (Reply(status=429, text="too many requests"), "."),
     "a wrong key": (Reply(status=401, text="no such key"), "."),
     "too long for it": (make_overflow(tokens=9000, window=8192), "."),
 }
