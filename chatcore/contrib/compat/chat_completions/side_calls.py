@@ -53,8 +53,10 @@ def is_side_call(completion_request: CompletionRequest, session: Session | None)
         return True
     if any(message.role != "user" for message in messages):
         return False
-    if thread.program == CLAUDE_CODE and not completion_request.tools:
-        # Its conversations and agents have tools. Titles, searches, probes of a limit have none.
+    has_own_tools = any(not tool.get("native") for tool in completion_request.tools)
+    if thread.program == CLAUDE_CODE and not has_own_tools:
+        # Its conversations and agents have tools. Titles and probes of a limit have none, and
+        # searches only one that the provider runs.
         return True
     content = messages[-1].content
     heading = content[:HEAD_CHARS]

@@ -247,6 +247,20 @@ def test_a_search_of_the_providers_is_passed_on(claude: Anthropic, scripted: Scr
     assert tools[1]["name"] == "weather"
 
 
+def test_a_search_of_claude_code_leaves_the_conversation_as_it_is(
+    claude: Anthropic, scripted: ScriptedModel
+) -> None:
+    headers = {"X-Claude-Code-Session-Id": "0b5c1f2e-7d3a-4c55-9a39-1f0e6a1b2c3d"}
+    scripted.script(Reply(tool_calls=[make_tool_call("weather", id="toolu_1")]))
+    ask(claude, tools=[WEATHER], extra_headers=headers)
+    query: Any = [{"role": "user", "content": "Perform a web search for the query: herons"}]
+    ask(claude, query, tools=[SEARCH], extra_headers=headers)
+    sent = get_last_call(scripted)
+    assert len(sent["messages"]) == 1
+    assert "interrupted" not in json.dumps(sent)
+    assert Message.objects.count() == 2
+
+
 def test_a_search_that_the_provider_has_not_is_left_out_and_named(
     gpt: Anthropic, scripted: ScriptedModel
 ) -> None:
