@@ -83,6 +83,12 @@ def find_words(text: str) -> str:
     return " ".join(piece.text for piece in split_text(text) if piece.kind == "words").strip()
 
 
+def find_question(texts: Sequence[str]) -> str:
+    """Return the first of a user's texts that a person wrote, behind an example; empty if none."""
+    ends = [index for index, text in enumerate(texts) if _EXAMPLE.match(text)]
+    return next((text for text in texts[ends[-1] + 1 if ends else 0 :] if find_words(text)), "")
+
+
 def count_example_messages(messages: Sequence[Message]) -> int:
     """Return how many messages at the beginning are an example that a program sent along."""
     for index, message in enumerate(messages):

@@ -38,7 +38,7 @@ from chatcore.providers.base import (
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_differences
 from chatcore.sessions.tool_calls import find_pending_calls
-from chatcore.sessions.wrapping import find_words
+from chatcore.sessions.wrapping import find_question
 from chatcore.transfer import importer
 from chatcore.turns import capacity, client_tools, control, leases, lifecycle, versions
 
@@ -90,8 +90,7 @@ def _build_title(messages: Sequence[ClientMessage]) -> str:
     """
     if all(message.role != "assistant" for message in messages):
         return ""
-    questions = (message.content for message in messages if message.role == "user")
-    question = next((text for text in questions if find_words(text)), "")
+    question = find_question([message.content for message in messages if message.role == "user"])
     return control.build_title(Message(content=question)) if question else ""
 
 
