@@ -63,7 +63,8 @@ Here a preset does something else, on purpose:
   that a filter refuses, the one that it is about is found by halves and left out, and the summary
   and the run say so. Where a run ends because the model declined, wrote nothing, or was refused in
   unknown words, the next one looks for such a message too, unless a harmless one is refused
-  as well; then it leaves out the temperature. What helped is remembered for the model (docs/providers.md).
+  as well; then it leaves out the temperature. What helped is remembered for the model
+  (docs/providers.md).
 - **all**: a summarizer reads, behind the transcript, what the user corrected and asked to forget.
   Sentences about what is to be forgotten are taken out of its summary. Without a ledger, a former
   value that the summary keeps is followed by its correction. A request that comes after the summary
