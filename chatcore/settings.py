@@ -28,6 +28,7 @@ from chatcore.base.environment import (
     read_switch,
     read_text,
     read_threshold,
+    read_time_zone,
 )
 from chatcore.base.installed_apps import get_app_setting, read_installed_apps
 from chatcore.base.rest.conventions import REST_FRAMEWORK as REST_FRAMEWORK
@@ -220,7 +221,7 @@ CACHES = {
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("de", "German"), ("fr", "French")]
 LOCALE_PATHS = [BASE_DIR / "chatcore/web/locale"]
-TIME_ZONE = "UTC"
+TIME_ZONE = read_time_zone("CHATCORE_TIME_ZONE", "UTC")
 USE_I18N = True
 USE_TZ = True
 

@@ -12,6 +12,7 @@ from chatcore.api import (
     messages,
     models,
     pins,
+    preferences,
     projects,
     search,
     sessions,
@@ -59,6 +60,7 @@ ROUTES = {
     "v1/models": models.AiModelListView,
     "v1/setup": setup.SetupView,
     "v1/setup/providers/<slug:name>/test": setup.ProviderTestView,
+    "v1/preferences": preferences.PreferencesView,
     "v1/tokens": tokens.TokenListView,
     "v1/tokens/<str:token_id>": tokens.TokenDetailView,
 }

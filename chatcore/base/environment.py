@@ -11,6 +11,7 @@ import json
 import re
 import secrets
 import warnings
+import zoneinfo
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -58,6 +59,18 @@ def read_names(name: str, choices: list[str], default: str = "") -> list[str]:
             f"{name} names {unknown_names[0]!r}; it can be `all`, or some of {', '.join(choices)}."
         )
     return values
+
+
+def read_time_zone(name: str, default: str) -> str:
+    """Return the name of a time zone, as `Europe/Berlin`."""
+    value = read_text(name) or default
+    try:
+        zoneinfo.ZoneInfo(value)
+    except (KeyError, ValueError, OSError):
+        raise ImproperlyConfigured(
+            f"{name} is {value!r}; it must be the name of a time zone, as Europe/Berlin."
+        ) from None
+    return value
 
 
 def read_pairs(name: str) -> dict[str, str]:

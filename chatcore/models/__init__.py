@@ -21,6 +21,7 @@ from chatcore.models.session import Session, SessionQuerySet
 from chatcore.models.setup_entry import SetupEntry
 from chatcore.models.token_name import TokenName
 from chatcore.models.turn import Turn
+from chatcore.models.user_preferences import UserPreferences
 
 __all__ = [
     "CHAT_COLUMNS",
@@ -47,4 +48,5 @@ __all__ = [
     "TokenName",
     "ToolApproval",
     "Turn",
+    "UserPreferences",
 ]

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, tzinfo
 from uuid import UUID
 
 from django.utils import timezone
@@ -22,6 +22,7 @@ from chatcore.search.passages import Passage, find_passages
 from chatcore.search.question import read_question
 from compaction.core.knobs import RecallKnobs
 from compaction.memory.forgotten import load_removal
+from compaction.sessions.source_messages import load_time_zone
 from textkit.calendar import describe_day
 from textkit.relative_days import speaks_of_near_day
 from textkit.stop_words import FEEDBACK_WORDS, STOP_WORDS
@@ -128,9 +129,10 @@ def choose_passages(
     if words.is_empty:
         return []
     context = _RequestTexts(request)
+    zone = load_time_zone(session.owner_id)
     chosen_passages: dict[int, RecalledPassage] = {}
     space = knobs.tokens * CHARS_PER_TOKEN_ESTIMATE - len(ENVELOPE)
-    for passage in _iterate_with_neighbors(session.pk, passages, words, boundary_seq):
+    for passage in _iterate_with_neighbors(session.pk, passages, words, boundary_seq, zone):
         text = removal.clean(passage.text, seq=passage.seq, role=passage.role)
         if not text:
             continue
@@ -196,7 +198,11 @@ def _list_words(text: str) -> set[str]:
 
 
 def _iterate_with_neighbors(
-    session_id: UUID, passages: Sequence[Passage], words: QuestionWords, boundary_seq: int
+    session_id: UUID,
+    passages: Sequence[Passage],
+    words: QuestionWords,
+    boundary_seq: int,
+    zone: tzinfo,
 ) -> Iterator[RecalledPassage]:
     """Yield each passage, and then the message that it needs: its answer, or the question before.
 
@@ -216,11 +222,11 @@ def _iterate_with_neighbors(
             continue
         neighbor = _find_neighbor(passage, excerpt, messages)
         place = (passage.message_id, passage.seq, passage.role, passage.created_at)
-        yield _build_passage(*place, excerpt)
+        yield _build_passage(*place, excerpt, zone)
         if neighbor:
             place = (neighbor.pk, neighbor.seq, neighbor.role, neighbor.created_at)
             sentences = split_sentences(neighbor.content)
-            yield _build_passage(*place, cut_excerpt(sentences, words, EXCERPT_CHARS))
+            yield _build_passage(*place, cut_excerpt(sentences, words, EXCERPT_CHARS), zone)
 
 
 def _list_needed_seqs(passage: Passage, excerpt: Excerpt) -> Iterable[int]:
@@ -260,7 +266,7 @@ def _load_messages(session_id: UUID, seqs: Collection[int]) -> list[Message]:
 
 
 def _build_passage(
-    pk: int, seq: int, role: str, created_at: datetime, excerpt: Excerpt
+    pk: int, seq: int, role: str, created_at: datetime, excerpt: Excerpt, zone: tzinfo
 ) -> RecalledPassage:
-    day = timezone.localdate(created_at).isoformat()
+    day = timezone.localdate(created_at, zone).isoformat()
     return RecalledPassage(message=pk, seq=seq, role=role, date=day, text=excerpt.text)

@@ -1,15 +1,17 @@
 """Read stored messages by their numbers, whether or not they are still sent."""
 
+import contextlib
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, tzinfo
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
-from django.db.models import Max, Min
+from django.db.models import Max, Min, Subquery
 from django.utils import timezone
 
 from chatcore.context.live_messages import load_current_seqs
-from chatcore.models import ContextEdit, ContextRevision, Message, Session
+from chatcore.models import ContextEdit, ContextRevision, Message, Session, UserPreferences
 
 BATCH_SIZE = 500  # numbers that one statement names
 
@@ -69,29 +71,56 @@ def map_message_ids(session_id: UUID, seqs: Collection[int]) -> dict[int, int]:
     return ids
 
 
-def load_days(session_id: UUID, seqs: Collection[int]) -> dict[int, date]:
-    """Return the day of each of these messages, by its number.
+def select_time_zone(session_id: UUID) -> Subquery:
+    """Return the time zone of the session's owner, as a value that rows are loaded with."""
+    owner = Session.all_objects.filter(pk=session_id).order_by().values("owner_id")
+    preferences = UserPreferences.objects.filter(user__in=owner)
+    return Subquery(preferences.values("time_zone")[:1])
 
-    It is the day in the time zone of the installation (`TIME_ZONE`): none is stored of a user.
-    """
+
+def load_time_zone(owner_pk: int | None) -> tzinfo:
+    """Return the time zone of a user."""
+    names = UserPreferences.objects.filter(pk=owner_pk).values_list("time_zone", flat=True)
+    return find_time_zone(names.first())
+
+
+def find_time_zone(name: str | None) -> tzinfo:
+    """Return the time zone of this name; without one that of the installation (`TIME_ZONE`)."""
+    if name:
+        # An update of the zones may have removed the name.
+        with contextlib.suppress(KeyError, ValueError, OSError):
+            return ZoneInfo(name)
+    return timezone.get_default_timezone()
+
+
+def find_day(moment: datetime, zone_name: str | None) -> date:
+    """Return the day in a time zone, else in that of the installation."""
+    return timezone.localdate(moment, find_time_zone(zone_name))
+
+
+def load_days(session_id: UUID, seqs: Collection[int]) -> dict[int, date]:
+    """Return the day of each of these messages in its user's time zone, by its number."""
     numbers = sorted(seqs)
     days: dict[int, date] = {}
     for start in range(0, len(numbers), BATCH_SIZE):
         rows = Message.objects.filter(
             session=session_id, seq__in=numbers[start : start + BATCH_SIZE]
         )
-        times = rows.order_by().values_list("seq", "created_at")
-        days.update((seq, timezone.localdate(created_at)) for seq, created_at in times)
+        times = rows.order_by().annotate(zone=select_time_zone(session_id))
+        values = times.values_list("seq", "created_at", "zone")
+        days.update((seq, find_day(created_at, zone)) for seq, created_at, zone in values)
     return days
 
 
 def load_period(session_id: UUID, first_seq: int, last_seq: int) -> tuple[date, date] | None:
     """Return the first and the last day of the messages in a range; None if there are none."""
     rows = Message.objects.filter(session=session_id, seq__gte=first_seq, seq__lte=last_seq)
-    times = rows.order_by().aggregate(first=Min("created_at"), last=Max("created_at"))
+    times = rows.order_by().aggregate(
+        first=Min("created_at"), last=Max("created_at"), zone=Max(select_time_zone(session_id))
+    )
     if times["first"] is None:
         return None
-    return timezone.localdate(times["first"]), timezone.localdate(times["last"])
+    return find_day(times["first"], times["zone"]), find_day(times["last"], times["zone"])
 
 
 def find_message_seq(session_id: UUID, message_id: int) -> int | None:

@@ -57,6 +57,7 @@ MATRIX: dict[str, dict[str, Any]] = {
         "DELETE": None,
     },
     f"api/v1/sessions/{SESSION}/rules": {"GET": None, "PATCH": {"left_out": True}},
+    "api/v1/preferences": {"GET": None, "PATCH": {"time_zone": "Asia/Tokyo"}},
     "api/v1/rules": {"GET": None, "POST": {"text": "Mine."}},
     f"api/v1/rules/{RULE}": {"GET": None, "PATCH": {"text": "Mine."}, "DELETE": None},
     f"api/v1/sessions/{SESSION}/search": {"GET": {"q": "secret"}},
