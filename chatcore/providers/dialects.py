@@ -33,9 +33,10 @@ class Dialect:
     """How one server wants a history.
 
     `reasoning` says what comes back of it: `own`, what this model thought before it called tools;
-    `all`, the same, and an empty text for each other answer; `none`, nothing, because the server
-    refuses fields that it does not know. With `needs_signatures`, each step's first call has one,
-    if need be without `keeps_signatures`: not its own but one that its server takes for any call.
+    `all`, that of every answer, and where none is kept a text that says so; `none`, nothing,
+    because the server refuses fields that it does not know. With `needs_signatures`, each step's
+    first call has one, if need be without `keeps_signatures`: not its own but one that its server
+    takes for any call.
     With `has_tagged_thoughts` an answer comes back with the thoughts that stood in tags before it.
     `has_empty_texts` is False where an answer that only calls tools must leave its text out.
     `begins_thinking` is True where an answer begins inside a thought, whose opening tag the chat

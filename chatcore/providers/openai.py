@@ -60,6 +60,7 @@ from chatcore.providers.tool_schemas import build_schema
 
 _PLATFORM_CLIENTS = {"azure": provider_client.build_azure_client}
 
+LOST_REASONING = "The reasoning was not kept."
 _USUAL_DIALECT = Dialect()
 # Google names this value for calls that its own models did not make.
 _FOREIGN_SIGNATURE = {"google": {"thought_signature": "skip_thought_signature_validator"}}
@@ -124,6 +125,7 @@ class OpenAIProvider:
                 request.model,
                 tool_names,
                 begins_thinking=dialect.begins_thinking,
+                keeps_reasoning=dialect.reasoning == "all",
                 tell_reading=connection.tell_reading,
             )
             parts = provider_client.stream_parts(
@@ -396,16 +398,18 @@ def _build_reasoning(
 ) -> dict[str, object]:
     """Return what the model wants back of its reasoning.
 
-    DeepSeek, Kimi and others want it with all calls, also of earlier turns, and an empty text where
-    another model made them; the rest ignores it there. OpenRouter wants the details of models that
+    DeepSeek, Kimi and others want it with all calls, also of earlier turns, and some of them with
+    each answer. Where it was not kept, or another model answered, they get a text that says so:
+    some refuse an empty one. OpenRouter wants the details of models that
     sign them.
     """
     field = reasoning.field or dialect.reasoning_field
     if reasoning.details:
         details = {"reasoning_details": list(reasoning.details)}
-        return details | ({field: reasoning.join_details()} if dialect.reasoning == "all" else {})
+        text = reasoning.join_details() or LOST_REASONING
+        return details | ({field: text} if dialect.reasoning == "all" else {})
     if dialect.reasoning == "all":
-        return {field: reasoning.text}
+        return {field: reasoning.text or LOST_REASONING}
     if message.tool_calls and reasoning.text:
         return {field: reasoning.text}
     return {}
@@ -486,7 +490,8 @@ class OpenAIStreamReader:
 
     `model` is stored with the data that only this model may receive again. The names of the
     request's tools tell a call that begins from one that goes on. With `begins_thinking` the
-    opening tag of the answer's thought does not arrive. `tell_reading` is the connection's.
+    opening tag of the answer's thought does not arrive. `keeps_reasoning` says whether the server
+    wants the reasoning of answers without calls too. `tell_reading` is the connection's.
     """
 
     def __init__(
@@ -495,11 +500,13 @@ class OpenAIStreamReader:
         tool_names: Iterable[str] = (),
         *,
         begins_thinking: bool = False,
+        keeps_reasoning: bool = False,
         tell_reading: Callable[[int, int], None] | None = None,
     ) -> None:
         self.event_count = 0
         self.is_done = False
         self._model = model
+        self._keeps_reasoning = keeps_reasoning
         self._tell_reading = tell_reading
         self._part_joiner = PartJoiner(begins_thinking=begins_thinking)
         self._thoughts = CollectedText()
@@ -578,7 +585,8 @@ class OpenAIStreamReader:
         """
         data: dict[str, object] = {}
         extras = {id: extra for id, extra in self._calls.extras.items() if extra}
-        thoughts = mend_surrogates(self._thoughts.join()) if self._calls else ""
+        keeps_reasoning = bool(self._calls) or self._keeps_reasoning
+        thoughts = mend_surrogates(self._thoughts.join()) if keeps_reasoning else ""
         details = self._reasoning_details.join() if self._calls else []
         if details:
             data |= {"reasoning_details": details, "extras": extras}

@@ -197,6 +197,35 @@ def test_reasoning_under_the_name_of_a_gateway_is_sent_back(
     assert facts == {"dialect": {"reasoning": "all", "reasoning_field": "reasoning"}}
 
 
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_a_server_that_refuses_empty_reasoning_gets_what_the_model_thought(
+    field: str, session: Session, scripted: ScriptedModel, api: APIClient
+) -> None:
+    """Answers from before the refusal have a text that says so, and later ones their own."""
+
+    def answer(body: Body) -> Reply:
+        answers = [each for each in body["messages"] if each["role"] == "assistant"]
+        if not all(str(each.get(field) or "").strip() for each in answers):
+            words = f"The `{field}` in the thinking mode must be passed back to the API."
+            return Reply(status=400, text=words)
+        delta = {field: f"Thought {len(answers)}.", "content": f"Answer {len(answers)}."}
+        chunk = {"choices": [{"index": 0, "delta": delta, "finish_reason": "stop"}]}
+        body_bytes = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()
+        return Reply(body=body_bytes, headers={"Content-Type": "text/event-stream"})
+
+    scripted.default = answer
+    path = f"/api/v1/sessions/{session.pk}/messages"
+    for _ in range(4):
+        assert api.post(path, {"content": "Hello?"}).json()["status"] == "completed"
+    sent = [each for each in scripted.requests[-1].json["messages"] if each["role"] == "assistant"]
+    assert [each[field] for each in sent] == [
+        "The reasoning was not kept.",
+        "Thought 1.",
+        "Thought 2.",
+    ]
+    assert len(scripted.requests) == 5
+
+
 @pytest.mark.parametrize(("option", "text"), [({}, "Yes."), ({"has_tagged_thoughts": True}, "")])
 def test_thoughts_in_tags_come_back_where_the_model_wants_them(
     option: Body, text: str, session: Session, scripted: ScriptedModel
