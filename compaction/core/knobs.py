@@ -341,8 +341,9 @@ class ProtectKnobs(KnobGroup):
     )
     plans: tuple[str, ...] = knob(
         NAMES,
-        "Tools whose calls replace a whole list. The arguments of the newest such call stand word "
-        "for word beside the summary.",
+        "Tools whose calls replace a whole list, in any case and also behind the name of a server, "
+        "as `mcp__x__` or `x.`. The arguments of the newest such call stand word for word beside "
+        "the summary.",
     )
     errors: bool = knob(FLAG, "Protect tool results that are errors in the same way.")
     min_chars: int = knob(

@@ -15,9 +15,11 @@ PROTECTED_WINDOW_RATIO = 0.25
 PLAN_TOOLS = (
     "todo_write",
     "todowrite",
-    "TodoWrite",
     "write_todos",
     "update_todos",
+    "set_todos",
+    "todo_list",
+    "todolist",
     "update_todo_list",
     "update_plan",
     "manage_todo_list",

@@ -3,6 +3,8 @@
 The list stands in the arguments of a call, which a summary replaces.
 """
 
+import re
+from collections.abc import Collection, Mapping
 from uuid import UUID
 
 from django.db.models import Q, TextField
@@ -15,6 +17,9 @@ from compaction.sessions.session_context import SessionContext
 
 HEADING = "The newest list of the tool {tool} (message {seq}), word for word:"
 UNKNOWN_WINDOW_CHARS = 8_000
+NO_ARGUMENTS = ("", "{}", "null")
+# What programs write before the name of a tool: `mcp__x__`, `functions.`, `x/`, `x:`.
+_SERVER_PREFIX = re.compile(r".*(?:__|[./:])", re.DOTALL)
 MAX_CALLERS = 50  # messages that are looked at: most name the tool because they call it
 
 
@@ -42,15 +47,23 @@ def estimate_growth(context: SessionContext, last_seq: int) -> int:
 def _find_plan(session_id: UUID, boundary_seq: int, names: tuple[str, ...]) -> str:
     names_filter = Q()
     for name in names:
-        names_filter |= Q(calls_text__contains=f'"{name}"')
+        names_filter |= Q(calls_text__icontains=f'{name}"')
     messages = Message.objects.filter(
         session=session_id, role=Message.Role.ASSISTANT, branch=None, seq__lt=boundary_seq
     )
     callers = messages.annotate(calls_text=Cast("tool_calls", TextField())).filter(names_filter)
     rows = callers.order_by("-seq").values_list("seq", "tool_calls")[:MAX_CALLERS]
+    known_names = {name.casefold() for name in names}
     for seq, calls in rows:
         for call in reversed(calls):
-            if call["name"] in names and call["arguments"].strip():
+            if _is_plan(call, known_names):
                 heading = HEADING.format(tool=call["name"], seq=seq)
                 return f"{heading}\n{remove_credentials(call['arguments'])}"
     return ""
+
+
+def _is_plan(call: Mapping[str, str], names: Collection[str]) -> bool:
+    """Return whether a call replaces a list. One without arguments reads it."""
+    name = call["name"].casefold()
+    is_known = name in names or _SERVER_PREFIX.sub("", name) in names
+    return is_known and call["arguments"].strip() not in NO_ARGUMENTS

@@ -53,3 +53,46 @@ def test_the_newest_list_stays_and_a_newer_one_replaces_it(
     request = read_request(api, session)
     assert second_list in request
     assert first_list not in request
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        "mcp__todo__todo_write",
+        "functions.update_plan",
+        "todo/update_todos",
+        "server:Write_Todos",
+        "set_todos",
+        "TodoWrite",
+        "TodoList",
+    ],
+)
+def test_the_tool_of_a_list_is_known_behind_a_server_and_in_any_case(
+    session: Session, scripted: ScriptedModel, api: APIClient, tool: str
+) -> None:
+    scripted.default = Reply(text="The user plans a move; the plan is saved.")
+    plan = add_plan(session, 1, tool, "pack")
+    # This one only reads the list.
+    calls = [{"id": "r", "name": tool, "arguments": " {} "}]
+    session.messages.create(seq=5, role="user", content="Show it.")
+    session.messages.create(seq=6, role="assistant", tool_calls=calls)
+    session.messages.create(seq=7, role="tool", tool_call_id="r", tool_name=tool, content="Here.")
+    session.messages.create(seq=8, role="assistant", content="There it is.")
+    session.messages.create(seq=9, role="user", content="And now? " * 2000)
+    Session.objects.filter(pk=session.pk).update(message_count=9)
+    overrides = {"protect": {"kind": "count", "count": 1, "first": 0}}
+    run = engine.compact_now(session.pk, trigger="manual", overrides=overrides)
+    assert run.status == "applied", run.reason
+    assert plan in read_request(api, session)
+
+
+def test_another_tool_with_the_name_in_its_name_is_none(
+    session: Session, scripted: ScriptedModel, api: APIClient
+) -> None:
+    scripted.default = Reply(text="The user plans a move; the plan is saved.")
+    plan = add_plan(session, 1, "undo_todo_write_x", "pack")
+    session.messages.create(seq=5, role="user", content="And now? " * 2000)
+    overrides = {"protect": {"kind": "count", "count": 1, "first": 0}}
+    run = engine.compact_now(session.pk, trigger="manual", overrides=overrides)
+    assert run.status == "applied", run.reason
+    assert plan not in read_request(api, session)
