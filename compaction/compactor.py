@@ -22,6 +22,7 @@ from chatcore.providers.base import ChatMessage, Request
 from chatcore.providers.errors import ContextOverflow
 from compaction import policies
 from compaction.core import tool_output
+from compaction.core.budget import plan
 from compaction.core.knobs import PolicyError
 from compaction.core.policy import Policy
 from compaction.core.stages.excerpt import FENCE, FENCE_END
@@ -54,17 +55,34 @@ class AskedPolicy(context_compactor.Policy):
         full_text = text if keeps_full_text else None
         return TruncatedOutput(result.content, result.original_chars, full_text)
 
-    def validate_threshold(self, threshold: float) -> None:
+    def validate_threshold(self, threshold: float, *, model: AiModel | None = None) -> None:
         """Refuse a session's own threshold if the policy cannot use it.
 
         Raises ValidationError, which names the field.
         """
         if threshold >= MIN_THRESHOLD_TOKENS:
-            return  # a number of tokens, which the window of each model bounds
+            self._require_window(int(threshold), model)
+            return
         try:
             Policy.parse({"trigger": {"threshold": threshold}}, self.policy)
         except PolicyError as error:
             raise ValidationError({"compact_threshold": str(error)}) from None
+
+    def _require_window(self, token_threshold: int, model: AiModel | None) -> None:
+        """Refuse a number of tokens that a request to this model never reaches."""
+        if model is None:
+            return
+        budget = plan(
+            self.policy,
+            model.context_window_size,
+            max_input=model.max_input_tokens,
+            output_reserve=model.output_reserve,
+            family=model.provider.family,
+        )
+        most = min(budget.input, budget.request_limit) if budget else None
+        if most is not None and token_threshold >= most:
+            detail = f"It must be less than the {most} tokens that a request may have."
+            raise ValidationError({"compact_threshold": detail})
 
     def may_have_written(self, text: str, *, original: str = "") -> bool:
         """Return True if the policy could have written this in the place of the original.

@@ -41,6 +41,7 @@ def build_request(
         ),
         tools=tools,
         max_tokens=max_tokens,
+        output_limit=session.model.max_output_tokens if session.model else None,
         params=params,
     )
 

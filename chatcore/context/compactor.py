@@ -81,10 +81,11 @@ class Policy:
         """Return the part of a tool's output that is stored in its message. Never raises."""
         return TruncatedOutput(*cut_tool_result(text))
 
-    def validate_threshold(self, threshold: float) -> None:
-        """Check a session's own threshold, a share of the context window from 0 to 1.
+    def validate_threshold(self, threshold: float, *, model: AiModel | None = None) -> None:
+        """Check a session's own threshold, a share of the context window or a number of tokens.
 
-        Raises Django's ValidationError, which names the field, if the policy cannot work with it.
+        The number is checked against the window of `model`. Raises Django's ValidationError, which
+        names the field, if the policy cannot work with it.
         """
 
     def may_have_written(self, text: str, *, original: str = "") -> bool:

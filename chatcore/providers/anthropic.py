@@ -196,7 +196,8 @@ def _choose_max_tokens(
     thinking = arguments.get("extra_body", {}).get("thinking", arguments.get("thinking"))
     budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
     room = DEFAULT_MAX_TOKENS + (parse_count(budget) or 0)
-    return min(room, connection.options.get("output_limit") or room)
+    limits = (room, connection.options.get("output_limit"), request.output_limit)
+    return min(limit for limit in limits if limit)
 
 
 def normalize(request: Request) -> Request:

@@ -145,7 +145,8 @@ class Request:
     `preface` is a second system text, after `system`. `system_summary` repeats the part of `system`
     that summarizes messages which are not sent; it is not sent again. `system_cache_control` asks
     to cache up to the end of `system`, where the protocol has that. With `wants_thoughts`, the
-    parts of the answer include signed thoughts, each at its end.
+    parts of the answer include signed thoughts, each at its end. `output_limit` is how many tokens
+    the model writes at most, where that is known; it is not sent.
     """
 
     model: str
@@ -155,6 +156,7 @@ class Request:
     messages: Sequence[ChatMessage] = ()
     tools: Sequence[Tool] = ()
     max_tokens: int | None = None
+    output_limit: int | None = None
     params: dict[str, object] = field(default_factory=dict)
     system_cache_control: dict[str, object] | None = None
     wants_thoughts: bool = False

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from chatcore.providers.base import parse_count
 from chatcore.providers.protocols import load_protocol
-from models_registry.models import Provider
+from models_registry.models import AiModel, Provider
 
 MAX_STOPS = 16
 MAX_BIASES = 1_024
@@ -164,6 +165,27 @@ def find_unknown_names(params: Mapping[str, object], provider: Provider | None) 
     names = list_param_names(provider)
     detail = "The provider of this language model is not sent such a parameter."
     return {name: detail for name in params if name not in names}
+
+
+def find_missing_room(params: Mapping[str, object], model: AiModel) -> dict[str, str]:
+    """Return what to say of parameters with which the thoughts would leave an answer no room.
+
+    Each request with them would be refused. The thoughts may be those of the provider's option
+    `body`.
+    """
+    body = model.provider.options.get("body")
+    sent_params = {**(body if isinstance(body, Mapping) else {}), **params}
+    thinking = sent_params.get("thinking")
+    if not isinstance(thinking, Mapping) or thinking.get("type") == "disabled":
+        return {}
+    budget = parse_count(thinking.get("budget_tokens")) or 0
+    limit = model.max_output_tokens
+    if "thinking" in params and budget and limit and budget >= limit:
+        return {"thinking": f"budget_tokens must be less than the {limit} that the model writes."}
+    max_tokens = parse_count(params.get("max_tokens"))
+    if max_tokens and max_tokens <= budget:
+        return {"max_tokens": f"It must be more than thinking.budget_tokens, which is {budget}."}
+    return {}
 
 
 def find_bad_values(params: Mapping[str, object]) -> dict[str, str]:

@@ -39,3 +39,24 @@ def test_other_values_are_refused(session: Session, api: APIClient, threshold: o
         f"/api/v1/sessions/{session.pk}", {"compact_threshold": threshold}, format="json"
     )
     assert response.status_code == 400
+
+
+@pytest.mark.parametrize("policy", PRESETS)
+def test_a_number_that_no_request_reaches_is_refused_when_it_is_set(
+    session: Session, model: AiModel, api: APIClient, policy: str
+) -> None:
+    AiModel.objects.filter(pk=model.pk).update(context_window_size=128_000)
+    use_policy(session, policy)
+    path = f"/api/v1/sessions/{session.pk}"
+    for tokens in (128_000, 200_000):
+        response = api.patch(path, {"compact_threshold": tokens})
+        assert response.status_code == 400
+        assert "compact_threshold" in str(response.json())
+    new_chat = {"model": str(model), "policy": policy, "compact_threshold": 128_000}
+    assert api.post("/api/v1/sessions", new_chat).status_code == 400
+    # What was set for a larger model does not keep anybody from a smaller one.
+    assert api.patch(path, {"compact_threshold": 60_000}).status_code == 200
+    small = AiModel.objects.create(
+        provider=model.provider, name="small", context_window_size=32_000
+    )
+    assert api.patch(path, {"model": str(small)}).status_code == 200

@@ -197,6 +197,51 @@ def test_reasoning_under_the_name_of_a_gateway_is_sent_back(
     assert facts == {"dialect": {"reasoning": "all", "reasoning_field": "reasoning"}}
 
 
+THINKING = {"type": "enabled", "budget_tokens": 10_000}
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize(
+    ("params", "field"),
+    [
+        ({"thinking": THINKING, "max_tokens": 10_000}, "max_tokens"),
+        ({"thinking": THINKING}, "thinking"),
+    ],
+)
+def test_room_that_thoughts_do_not_leave_is_refused_when_it_is_set(
+    params: Body, field: str, is_new: bool, session: Session, api: APIClient
+) -> None:
+    Provider.objects.update(protocol="anthropic")
+    limit = 8_192 if field == "thinking" else 64_000
+    AiModel.objects.update(max_output_tokens=limit)
+    path = "/api/v1/sessions" + ("" if is_new else f"/{session.pk}")
+    send = api.post if is_new else api.patch
+    response = send(path, {"model": str(session.model), "params": params})
+    fields = [error["field"] for error in response.json()["errors"]]
+    assert (response.status_code, fields) == (400, [f"params.{field}"])
+    fitting = {"thinking": THINKING | {"budget_tokens": 2_048}, "max_tokens": 2_049}
+    assert api.patch(f"/api/v1/sessions/{session.pk}", {"params": fitting}).status_code == 200
+
+
+def test_the_budget_of_the_server_counts_too(session: Session, api: APIClient) -> None:
+    Provider.objects.update(protocol="anthropic", options={"body": {"thinking": THINKING}})
+    path = f"/api/v1/sessions/{session.pk}"
+    assert api.patch(path, {"params": {"max_tokens": 4_000}}).status_code == 400
+    off = {"max_tokens": 4_000, "thinking": {"type": "disabled"}}
+    assert api.patch(path, {"params": off}).status_code == 200
+
+
+def test_a_budget_for_thoughts_asks_for_no_more_than_the_model_writes(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    Provider.objects.update(protocol="anthropic", base_url=scripted.anthropic_base_url)
+    AiModel.objects.update(max_output_tokens=12_000)
+    session.params = {"thinking": THINKING}
+    session.save()
+    say(session)
+    assert scripted.requests[-1].json["max_tokens"] == 12_000
+
+
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 def test_a_server_that_refuses_empty_reasoning_gets_what_the_model_thought(
     field: str, session: Session, scripted: ScriptedModel, api: APIClient

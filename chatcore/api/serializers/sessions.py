@@ -22,7 +22,7 @@ from chatcore.base.visible_text import is_visible
 from chatcore.context.compactor import get_compactor
 from chatcore.models import Session
 from chatcore.models.session import MAX_THRESHOLD_TOKENS
-from chatcore.providers.params import find_unknown_names
+from chatcore.providers.params import find_missing_room, find_unknown_names
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp import catalog as mcp_catalog
 from models_registry.models import AiModel
@@ -125,18 +125,22 @@ class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
         def get_new_value(name: str) -> Any:
             return attrs[name] if name in attrs else getattr(self.instance, name, None)
 
+        model = get_new_value("model")
+        needs_model = bool(attrs.get("params")) or attrs.get("compact_threshold") is not None
+        if needs_model and "model" not in attrs and self.instance is None:
+            model = select_models(self.context["request"].user.pk).find_default()
         threshold = get_new_value("compact_threshold")
         is_affected = not attrs.keys().isdisjoint({"compact_threshold", "policy", "model"})
         if threshold is not None and is_affected:
             policy = get_compactor().choose_policy(
-                get_new_value("policy") or "", getattr(get_new_value("model"), "policy", "")
+                get_new_value("policy") or "", getattr(model, "policy", "")
             )
-            policy.validate_threshold(threshold)
+            # A smaller model may come later: then its window bounds the threshold.
+            policy.validate_threshold(
+                threshold, model=model if "compact_threshold" in attrs else None
+            )
         if attrs.get("params"):
-            model = get_new_value("model")
-            if "model" not in attrs and self.instance is None:
-                model = select_models(self.context["request"].user.pk).find_default()
-            _check_param_names(attrs["params"], model)
+            _check_params(attrs["params"], model)
         return attrs
 
     def validate_title(self, title: str) -> str:
@@ -181,8 +185,10 @@ class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
         return names
 
 
-def _check_param_names(params: Mapping[str, object], model: AiModel | None) -> None:
+def _check_params(params: Mapping[str, object], model: AiModel | None) -> None:
     errors = find_unknown_names(params, model.provider if model else None)
+    if model is not None and not errors:
+        errors = find_missing_room(params, model)
     if errors:
         details = {name: [detail] for name, detail in errors.items()}
         raise serializers.ValidationError({"params": details})

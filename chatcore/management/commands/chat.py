@@ -105,7 +105,8 @@ def _check_policy(name: str) -> str:
 
 def _check_threshold(ratio: float, session: Session) -> float:
     try:
-        get_compactor().choose_policy(*session.policy_names).validate_threshold(ratio)
+        policy = get_compactor().choose_policy(*session.policy_names)
+        policy.validate_threshold(ratio, model=session.model)
     except ValidationError as error:
         reason = " ".join(error.messages)
         raise ChatUnavailable(f"--compact-threshold: {reason}", EXIT_USAGE) from None
