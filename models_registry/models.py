@@ -17,7 +17,13 @@ from models_registry.provider_options import ProviderOptions
 from models_registry.reasoning import Reasoning, find_reasoning
 
 # What a model may take after all, so that it is tried again once a day; and when it was refused.
-DAILY_FACTS = ("without", "output_limit", "thought_room", "summary_temperature")
+DAILY_FACTS = (
+    "without",
+    "output_limit",
+    "thought_room",
+    "summary_temperature",
+    "summary_in_talk",
+)
 LEARNED_AT = "learned_at"
 TRUST = timedelta(days=1)
 

@@ -57,6 +57,7 @@ class ProviderOptions(TypedDict, total=False):
     summary_body: JsonObject
     summary_effort: str
     summary_temperature: bool
+    summary_in_talk: bool
     summary_headings: Literal["full", "bare"]
     summary_seconds: float
     compaction_places: int

@@ -40,7 +40,8 @@ class CacheReuse:
         self.form = context.policy.summary.prompt
         has_files = bool(request_size.estimate_attachments(context))
         has_schema = wants_schema(load_params(run.session_id))
-        if has_files or has_schema or summary_model.model != context.facts.model.name:
+        is_other_model = summary_model.model != context.facts.model.name
+        if has_files or has_schema or is_other_model or not summary_model.may_follow_talk:
             # Files are cut to the room of each request, so that no two begin alike. With a schema
             # the summary would come in its form, and without it the cache is another.
             self.form = "transcript"

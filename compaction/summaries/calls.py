@@ -524,6 +524,8 @@ class SummaryClient:
         if is_probe:
             return answer
         learn_speed(self.model, read_times(answer))
+        if answer.finish == "tool_calls" and call_prompt.reuses_cache:
+            self.refused.note_tool_call()
         has_text = bool(validation.strip_thoughts(answer.text))
         if has_text:
             self.refused.note_answer(answer)

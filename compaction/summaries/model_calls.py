@@ -161,6 +161,8 @@ class SummaryModel:
     max_output_tokens: int | None = None
     thought_room: int = 0  # that its answers were seen to need
     takes_temperature: bool = True
+    # False of one that called tools where its talk ended with the instruction.
+    may_follow_talk: bool = True
     input_price: Decimal | None = None  # for a million tokens; None is unknown
     cached_input_price: Decimal | None = None
 
@@ -211,6 +213,7 @@ def choose_summary_model(
         max_output_tokens=min((limit for limit in limits if limit), default=None),
         thought_room=facts.get("thought_room", 0),
         takes_temperature=facts.get("summary_temperature", True),
+        may_follow_talk=facts.get("summary_in_talk", True),
         input_price=model.input_price,
         cached_input_price=model.cached_input_price,
     )

@@ -72,6 +72,10 @@ class RefusedCalls:
         """Note that the model refuses the temperature, which is kept if it answers without."""
         self._facts["summary_temperature"] = False
 
+    def note_tool_call(self) -> None:
+        """Note that the model goes on with the talk where it is to summarize it: it calls tools."""
+        self._facts["summary_in_talk"] = False
+
     def make_room(self, spent_tokens: int, window: int) -> None:
         """Let the next answer have more room than this, which thoughts took."""
         half = window // SPACE_SHARE

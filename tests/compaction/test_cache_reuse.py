@@ -201,3 +201,24 @@ def test_the_room_of_a_summary_is_beside_the_budget_of_thoughts(
     [call] = scripted.requests
     assert does_ride(call)
     assert call.json["max_tokens"] > call.json["thinking"]["budget_tokens"]
+
+
+@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+def test_a_model_that_calls_tools_in_place_of_a_summary_is_asked_in_the_talk_once(
+    cached: Session, scripted: ScriptedModel, protocol: str
+) -> None:
+    if protocol == "anthropic":
+        use_anthropic(cached, scripted)
+    call = make_tool_call("fetch_url", {"url": "http://x"})
+
+    def answer(body: dict[str, Any]) -> Reply:
+        has_tools = bool(body.get("tools"))
+        return Reply(tool_calls=[call], finish="tool_calls") if has_tools else Reply(text=SUMMARY)
+
+    scripted.default = answer
+    run = compact(cached, "conversation")
+    assert (run.status, run.provider_calls) == ("applied", 2)
+    fill_session(cached, messages=20)
+    run = compact(cached, "conversation")
+    assert (run.status, run.provider_calls) == ("applied", 1)
+    assert not does_ride(scripted.requests[-1])

@@ -26,8 +26,9 @@ images. A provider's option `dialect` sets single fields of it, for example
 A field that a server does not know is learned the same way: it is in the list `without`, and
 `max_tokens_field` is the name of the limit of an answer (`max_tokens` or `max_completion_tokens`).
 The most tokens that a model writes is taken from the refusal of a larger number (`output_limit`).
-How much room a summary needs with the thoughts of its model (`thought_room`), and that it takes no
-temperature of ours (`summary_temperature`), is learned from the calls that write summaries. Fields
+How much room a summary needs with the thoughts of its model (`thought_room`), that it takes no
+temperature of ours (`summary_temperature`), and that it calls tools where it is to summarize the
+talk that it was sent (`summary_in_talk`), is learned from the calls that write summaries. Fields
 and numbers are tried again once a day, and after the button Test; an option that an operator sets
 goes before them, and another number of output tokens at the model voids `output_limit`.
 A thought whose opening tag the chat template writes (DeepSeek R1 behind a server that does not know
