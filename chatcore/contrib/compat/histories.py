@@ -64,7 +64,10 @@ def find_known_history(
     if answer_index:
         row = _choose_row(key, whole_key, messages[answer_index])
         if row and _take(row, whole_key):
-            return KnownHistory(row=row, session=row.session)
+            # What a provider wants back with a call is sent as the client has it: a conversation is
+            # stored from the next question on, and not between a call and its answer.
+            is_between = row.session is None and messages[-1].role == "tool"
+            return None if is_between else KnownHistory(row=row, session=row.session)
     try:
         HistoryKey.objects.create(key=whole_key)
     except DatabaseError:

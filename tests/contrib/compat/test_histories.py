@@ -180,6 +180,7 @@ def test_rounds_of_tools_are_one_conversation(
         Reply(tool_calls=[make_tool_call("look", arguments, id="c1")]),
         Reply(tool_calls=[make_tool_call("look", arguments, id="c2")]),
         Reply(text="Done."),
+        Reply(text="Nothing new."),
     )
     history: list[Any] = ["Look."]
     if path == "/v1/messages":
@@ -190,9 +191,9 @@ def test_rounds_of_tools_are_one_conversation(
     for call_id in ("c1", "c2"):
         history += write_round(path, call_id, {"b": 2, "a": 1})
         post(*history, tools=tools)
+    post(*history, "Done.", "And now?", tools=tools)
     session = Session.objects.get()
-    assert load_texts(session)[-1] == "Done."
-    assert session.turns.count() == 1
+    assert load_texts(session)[-3:] == ["Done.", "And now?", "Nothing new."]
     assert not Message.objects.exclude(branch=None).exists()
 
 
