@@ -63,6 +63,8 @@ OF_TURNS = {
 }
 OF_SESSIONS = {"chatcore_session": 1.0, "chatcore_sessionevent": 3.0, **OF_TURNS}
 AUDIT = {"chatcore_auditentry": 2.0}
+# One for a request of a client that names no conversation; a chore deletes it three days later.
+HISTORIES = {"compat_historykey": 1.0}
 
 
 def kind(**options: Any) -> Callable[[Action], Action]:
@@ -121,7 +123,7 @@ def chat_streamed(client: Client) -> Rounds:
         client.delete(session)
 
 
-@kind(rows=OF_SESSIONS, is_short=True)
+@kind(rows={**OF_SESSIONS, **HISTORIES}, is_short=True)
 def left_early(client: Client) -> Rounds:
     """Leave answers of every API before their first word and after it."""
     say_long = [{"role": "user", "content": "a long answer"}]
@@ -439,7 +441,7 @@ def keys(client: Client) -> Rounds:
         yield
 
 
-@kind(is_short=True)
+@kind(rows=HISTORIES, is_short=True)
 def v1_chat(client: Client) -> Rounds:
     """Chat completions without a session, whole and as a stream."""
     body = {"model": MODEL, "messages": [{"role": "user", "content": "short"}]}
@@ -472,7 +474,7 @@ def v1_chat_session(client: Client) -> Rounds:
         yield
 
 
-@kind()
+@kind(rows=HISTORIES)
 def v1_messages(client: Client) -> Rounds:
     """Anthropic's protocol."""
     body = {"model": MODEL, "max_tokens": 50, "messages": [{"role": "user", "content": "short"}]}
@@ -533,7 +535,7 @@ def v1_passed_on(client: Client) -> Rounds:
         yield
 
 
-@kind(rows=OF_TURNS, ordered=frozenset({502, 503, 504}), share=0.4)
+@kind(rows={**OF_TURNS, **HISTORIES}, ordered=frozenset({502, 503, 504}), share=0.4)
 def provider_fails(client: Client) -> Rounds:
     """A provider that refuses and one that breaks off."""
     while True:

@@ -82,6 +82,7 @@ CONTRACT = {
     "/tokens": "get post delete",
     "/tokens/{token_id}": "delete",
     "/usage": "get",
+    "/preferences": "get patch",
     "/prompts": "get post",
     "/prompts/{prompt_id}": "get patch delete",
     "/webhooks": "get post",
