@@ -1,13 +1,14 @@
 """Store what is new of a request, and begin the turn that answers it."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from chatcore.base.databases.person_lock import lock_person
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.memory import find_session
@@ -78,7 +79,7 @@ def _begin_conversation(user: User, request: ResponseRequest, origin: Origin) ->
     """Answer in a new session, which is deleted again if nothing could be begun."""
     session = _create_session(user, request)
     with ExitStack() as at_failure:
-        at_failure.callback(delete_session, session.pk)
+        at_failure.callback(_delete_if_unused, session.pk)
         early_messages = origin.messages[:-1]
         # A long history is stored before the turn begins: in its transaction it would hold SQLite's
         # writer for a second.
@@ -94,11 +95,33 @@ def _begin_conversation(user: User, request: ResponseRequest, origin: Origin) ->
 
 
 def _create_session(user: User, request: ResponseRequest) -> Session:
+    """Return a new session. Raises the 409 problem if another request has just begun this one."""
+    name = request.thread.name
     parent = find_session(user, request.thread.parent)
     session = Session(owner=user, model=request.model, tools=[], parent=parent)
-    session.external_id = request.thread.name or ids.format_conversation_id(session.pk)
-    session.save(force_insert=True)
+    session.external_id = name or ids.format_conversation_id(session.pk)
+    with transaction.atomic():
+        if name:
+            lock_person(user.pk)  # two first requests of a session may come at once
+            if Session.objects.filter(owner=user, external_id=name).exists():
+                raise OpenAIProblem(409, "turn_running", "The session is still answering.")
+        session.save(force_insert=True)
     return session
+
+
+class _SessionUsed(Exception):
+    """Another request has begun to answer in a session that was made for this one."""
+
+
+def _delete_if_unused(session_id: UUID) -> None:
+    """Delete a new session unless another request, which knows its name, has begun a turn in it."""
+    with suppress(_SessionUsed, Session.DoesNotExist):
+        delete_session(session_id, check=_refuse_used)
+
+
+def _refuse_used(session: Session) -> None:
+    if session.turns.exists():
+        raise _SessionUsed
 
 
 def _continue_fork(request: ResponseRequest, origin: Origin, session: Session) -> StoredResponse:
