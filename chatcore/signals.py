@@ -39,7 +39,7 @@ session_forked = Signal()
 # A client has summarized its conversation by itself, and goes on with its summary in place of all
 # messages before number `boundary_seq`. These stay in the chat.
 # Arguments: session (Session), summary (str), boundary_seq (int), mark (dict[str, str]), which the
-# placement of a revision with the summary has to contain: it tells the summary when it comes again.
+# placement of a revision with the summary has to contain: by it, the summary is recognized later.
 history_summarized = Signal()
 
 # Sent outside any transaction before a request of a session is built, to bring up to date what is

@@ -24,7 +24,7 @@ def has_extra(name: str) -> bool:
 
 
 def describe_missing(name: str) -> str:
-    """Return what whoever operates the server does about a missing extra, as a sentence."""
+    """Return a sentence that says how an operator installs a missing extra."""
     return f"This server lacks the extra {name}: pip install 'chatcore[{name}]' brings it."
 
 

@@ -1,4 +1,4 @@
-"""What programs put around the words of their users, told apart from these words.
+"""Separate what a user wrote from what a program put around it.
 
 A coding program sends its reminders, its surroundings and its own examples as messages of the user.
 Nothing of it is changed: a title leaves it out, and the page folds it.
@@ -42,7 +42,7 @@ _LINE_END = re.compile(r"\s*\n\s*|\s*\Z")  # behind a block; in a sentence stand
 
 
 class Piece(NamedTuple):
-    """A piece of a message: a person's words, or what a program put around them.
+    """A piece of a message: the user's own words, or what a program put around them.
 
     `mark` is a tag around the words, or space. The texts of all pieces together are the message.
     """
@@ -79,12 +79,12 @@ def split_text(text: str) -> list[Piece]:
 
 
 def find_words(text: str) -> str:
-    """Return what a person wrote of a user's message; empty if all of it is a program's."""
+    """Return the user's own words in a message; empty if a program wrote all of it."""
     return " ".join(piece.text for piece in split_text(text) if piece.kind == "words").strip()
 
 
 def find_question(texts: Sequence[str]) -> str:
-    """Return the first of a user's texts that a person wrote, behind an example; empty if none."""
+    """Return the first text with words of the user, after an example; empty if there is none."""
     ends = [index for index, text in enumerate(texts) if _EXAMPLE.match(text)]
     return next((text for text in texts[ends[-1] + 1 if ends else 0 :] if find_words(text)), "")
 

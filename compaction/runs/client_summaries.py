@@ -56,13 +56,6 @@ def install_client_summary(
     structured_state = summary_state.load_structured_state(session.pk)
     memory_text = get_memory().render_text(context, boundary_seq=boundary_seq, shortened_seqs=[])
     plan_text = render_plan(context, boundary_seq)
-    inject = context.policy.inject
-    placement = {
-        "place": inject.place,
-        "heading": inject.heading,
-        "period": describe_period(session.pk, boundary_seq - 1),
-        "nudge": inject.nudge,
-    }
     revision = install_revision(
         session.pk,
         base_version=context.facts.live.version,
@@ -71,7 +64,7 @@ def install_client_summary(
         background=summary_state.render_background(
             memory_text, plan_text, structured_state, context.budget
         ),
-        placement={name: value for name, value in placement.items() if value} | dict(mark),
+        placement=_build_placement(context, boundary_seq) | dict(mark),
         source=ContextRevision.Source.COMPACTION,
         run=str(run.pk),
     )
@@ -87,6 +80,17 @@ def install_client_summary(
     )
     append_events(session.pk, *_build_events(run))
     count_run(run)
+
+
+def _build_placement(context: SessionContext, boundary_seq: int) -> dict[str, str]:
+    inject = context.policy.inject
+    placement = {
+        "place": inject.place,
+        "heading": inject.heading,
+        "period": describe_period(context.facts.session_id, boundary_seq - 1),
+        "nudge": inject.nudge,
+    }
+    return {name: value for name, value in placement.items() if value}
 
 
 def _count_replaced_messages(context: SessionContext, boundary_seq: int) -> int:

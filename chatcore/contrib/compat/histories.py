@@ -91,7 +91,7 @@ def begin_answer(history: KnownHistory) -> Iterator[None]:
 
 
 def delete_old_histories() -> int:
-    """Delete what was noted of requests that nobody has continued; return how many."""
+    """Delete the notes of old requests that were never continued; return how many."""
     old_rows = HistoryKey.objects.filter(
         session=None, used_at__lt=timezone.now() - timedelta(days=KEPT_DAYS)
     )

@@ -27,7 +27,7 @@ Fields = Mapping[str, Any]  # of a request's body
 class Keeping:
     """Whether conversations that programs do not ask to store are stored for a token.
 
-    `token_id` tells the tokens of a user apart; it is empty for a browser.
+    `token_id` identifies the token; it is empty for a browser.
     """
 
     is_on: bool = True

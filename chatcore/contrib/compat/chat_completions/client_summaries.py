@@ -1,8 +1,8 @@
 """Recognize the summary of a program that compacts its conversation by itself.
 
 Such a program goes on with a history that begins with its own summary in place of older messages.
-That is no edit: nobody took the older messages back. The summary is recognized by its place, and by
-no words, because each program has others, in any language:
+That is not an edit: the user has not changed the older messages. The summary is recognized by its
+place and not by its words, because each program has others, in any language:
 
 1. The history begins with at most MAX_MESSAGES messages that are stored nowhere in the session.
    They call no tools and have no files. An edit or a rewind begins with a stored message.

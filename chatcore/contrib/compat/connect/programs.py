@@ -13,7 +13,7 @@ from typing import Any
 from models_registry.models import AiModel
 
 PLACEHOLDER = "YOUR-TOKEN"
-SMALL_OUTPUT = 8_192  # where nobody knows how much a model may write
+SMALL_OUTPUT = 8_192  # for a model whose output limit is unknown
 
 
 @dataclass(frozen=True, kw_only=True)
