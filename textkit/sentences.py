@@ -4,14 +4,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from textkit.code_blocks import find_code_blocks
+
 _BULLET = re.compile(r"\s*(?:[-*•–+]|\(?\d{1,3}[.)])\s+")
 _HEADING = re.compile(r"\s*+(?:#{1,6}\s.*|[*_]{2}[^*_\n]{1,80}[*_]{2}:?|[^:.!?\n]{1,60}:)\s*\Z")
-_FENCED = re.compile(
-    r"^[ \t]*+(?P<fence>`{3,}+|~{3,}+)[^`\n]*+(?:\n|\Z)"
-    r"(?:(?![ \t]*+(?P=fence))[^\n]*+\n|(?![ \t]*+(?P=fence))[^\n]++\Z)*+"
-    r"(?P<end>[ \t]*+(?P=fence)[`~]*+)?",
-    re.MULTILINE,
-)
 _END = re.compile(
     r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s++[\"'“„«(\[*_]*+[A-ZÄÖÜÀ-Þ0-9])|[。！？]+|;(?=\s)"
 )
@@ -43,31 +39,22 @@ class Sentence:
     is_item: bool
     """Whether it is all there is in an item of a list."""
     is_code: bool = False
-    """Whether it is a whole fenced block, with its fences and its indentation."""
+    """Whether it is a whole block of code, with its marks and its indentation."""
 
 
 def split_sentences(text: str) -> list[Sentence]:
     """Return the sentences of a text, in order, without the marks of lists.
 
-    A fenced block of code is one sentence.
+    A block of code is one sentence.
     """
     sentences: list[Sentence] = []
     offset = 0
-    for block in _FENCED.finditer(text):
-        sentences += _split_lines(text[offset : block.start()], offset)
-        code = block[0].rstrip()
-        end = block.start() + len(code)
-        sentences.append(Sentence(code, block.start(), end, False, False, is_code=True))
-        offset = end
+    for block in find_code_blocks(text):
+        sentences += _split_lines(text[offset : block.start], offset)
+        code = text[block.start : block.end]
+        sentences.append(Sentence(code, block.start, block.end, False, False, is_code=True))
+        offset = block.end
     return [*sentences, *_split_lines(text[offset:], offset)]
-
-
-def find_open_fence(text: str) -> int | None:
-    """Return where a fenced block begins that has no end; None if there is none."""
-    for block in _FENCED.finditer(text):
-        if block["end"] is None:
-            return block.start()
-    return None
 
 
 def _split_lines(text: str, offset: int) -> Iterator[Sentence]:

@@ -152,7 +152,7 @@ def parse_sources(previous: str | None, lines: str) -> list[Source]:
     day: date | None = None
     for mark, end in zip(marks, ends, strict=True):
         day = days.get(mark.start(), day)
-        text = DAY_HEADER.sub("", lines[mark.end() : end]).strip()
+        text = DAY_HEADER.sub("", lines[mark.end() : end]).strip("\n").rstrip()
         if text:
             sources.append(Source(_find_role(mark["mark"]), text, day=day))
     return sources

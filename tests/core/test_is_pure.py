@@ -14,6 +14,7 @@ OURS = (
     *CORES,
     "compaction.systems.neurolink.budget_check",
     "textkit.calendar",
+    "textkit.code_blocks",
     "textkit.relative_days",
     "textkit.sentences",
     "textkit.stems",

@@ -100,7 +100,7 @@ class Removal:
             if self.says_forgotten(sentence.text, seq=seq, role=role):
                 parts.append(text[end : sentence.start].rstrip(" -*•"))
                 end = sentence.end
-        return "".join([*parts, text[end:]]).strip() if end else text
+        return "".join([*parts, text[end:]]).strip("\n") if end else text
 
     def says_forgotten(self, sentence: str, *, seq: int = 0, role: str = "assistant") -> bool:
         """Return whether a sentence says what the user wants forgotten."""

@@ -26,7 +26,7 @@ from compaction.memory.core.segments.ranking import (
     split_segment,
 )
 from textkit.calendar import describe_days
-from textkit.sentences import find_open_fence
+from textkit.code_blocks import find_code_blocks
 
 CountTokens = Callable[[str], int]
 Days = tuple[date, date] | None
@@ -202,7 +202,8 @@ def _compose_segments(
 ) -> str:
     whole_text = "\n\n".join(
         _put_under(
-            build_heading(segment.first_seq, segment.last_seq, segment.days), segment.text.strip()
+            build_heading(segment.first_seq, segment.last_seq, segment.days),
+            segment.text.strip("\n"),
         )
         for segment in segments
     )
@@ -210,7 +211,7 @@ def _compose_segments(
         return whole_text
     sections = _join_oldest(_build_sections(segments, count_tokens, newest_text), space)
     return _fill_space(sections, space, count_tokens) or _cut_text(
-        segments[-1].text.strip(), space, count_tokens
+        segments[-1].text.strip("\n"), space, count_tokens
     )
 
 
@@ -328,13 +329,14 @@ def shorten_by_rank(text: str, space: int, count_tokens: CountTokens, newest_tex
 
 
 def _cut_text(text: str, space: int, count_tokens: CountTokens) -> str:
-    """Return the beginning of a text that fits; one character at least."""
-    while len(text) > 1 and count_tokens(text) > space:
-        text = text[: max(1, len(text) * 4 // 5)]
-    fence_start = find_open_fence(text)
-    if fence_start is None:
-        return text
-    return text[:fence_start].rstrip() or OMITTED_CODE  # half of a block of code is of no use
+    """Return the beginning of a text that fits, without half of a block of code."""
+    end = len(text)
+    while end > 1 and count_tokens(text[:end]) > space:
+        end = max(1, end * 4 // 5)
+    for block in find_code_blocks(text):
+        if block.start < end < block.end:
+            end = block.start
+    return text[:end].rstrip() or OMITTED_CODE
 
 
 def _put_under(heading: str, text: str) -> str:

@@ -70,7 +70,7 @@ def split_segment(text: str) -> list[SegmentSentence]:
             sentences.append(SegmentSentence(sentence.text, heading, "\n"))
             continue
         begins_line = not sentences or "\n" in gap
-        mark = gap.rpartition("\n")[2].lstrip() if begins_line else ""
+        mark = gap.rpartition("\n")[2] if begins_line else ""
         is_spaced = text[sentence.start : sentence.end][:1].isspace()
         first_gap = "\n" if begins_line else " " * is_spaced
         sentences += [
@@ -88,13 +88,13 @@ def join_sentences(sentences: Sequence[SegmentSentence]) -> str:
     parts: list[str] = []
     heading = ""
     for sentence in sentences:
-        gap = sentence.gap
+        gap = sentence.gap if parts else ""
         if sentence.heading != heading:
             heading = sentence.heading
             gap = "\n"
             parts.append(f"\n{heading}")
         parts.append(f"{gap}{sentence.text}")
-    return "".join(parts).strip()
+    return "".join(parts).strip("\n")
 
 
 def _split_long(text: str) -> Iterator[str]:

@@ -25,6 +25,7 @@ _LABEL = re.compile(r"\A[*_]*[A-ZÄÖÜ][^:.!?\n]{0,40}:[*_]*\s+")
 LEAST_SHARE = 0.4  # of a summary's words must be left when untrue sentences are removed
 LEAST_WORDS = 4
 _EMPTY_ITEM = re.compile(r"^[ \t]*(?:[-*•–+]|\(?\d{1,3}[.)])[ \t]*$\n?", re.MULTILINE)
+_CODE_MARK = re.compile(r"\s*(?:> ?)*(?:(?:```|~~~).*|</?(?:pre|code)\b[^>]*>)?")
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 
@@ -82,8 +83,8 @@ class _SummaryCheck:
 
     def _check_code(self, text: str) -> Check | None:
         """Check the figures of a block of code, unless all of its lines stand in the sources."""
-        lines = [line.strip().casefold() for line in text.splitlines()[1:]]
-        if all(line in self.index.text for line in lines if line.strip("`~")):
+        lines = [_CODE_MARK.sub("", line).strip().casefold() for line in text.splitlines()]
+        if all(line in self.index.text for line in lines):
             return None
         return next((check for check, _start, _end in self.figures.find_places(text)), None)
 

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from textkit.sentences import Sentence, find_open_fence
+from textkit.code_blocks import find_code_blocks
+from textkit.sentences import Sentence
 
 _OPENER = re.compile(
     r"\A[\s\"'*_]*(?:sure|certainly|of course|absolutely|great question|good question|no problem|"
@@ -113,7 +114,7 @@ def is_cut_off(sentences: Sequence[Sentence]) -> bool:
         return False
     last = sentences[-1]
     if last.is_code:
-        return find_open_fence(last.text) is not None
+        return any(block.is_open for block in find_code_blocks(last.text))
     if last.is_heading or _CLOSED_END.search(last.text):
         return False
     if _OPEN_END.search(last.text) or last.text.count("(") > last.text.count(")"):
