@@ -44,6 +44,7 @@ from chatcore.providers.provider_data import (
     select_order,
     select_thinking,
 )
+from chatcore.providers.quirks.thought_tags import remove_thoughts
 from chatcore.providers.server_sent_events import Event
 from chatcore.providers.tool_schemas import build_schema
 
@@ -263,7 +264,7 @@ def _build_blocks(message: ChatMessage, model: str, call_ids: CallIds) -> list[d
         blocks = [_build_tool_result(message, call_ids)]
     elif message.role == "assistant":
         blocks = order_blocks(
-            message.content,
+            remove_thoughts(message.content),
             select_thinking(message.provider_data, model),
             _build_calls(message, call_ids),
             select_order(message.provider_data, model),

@@ -54,6 +54,7 @@ from chatcore.providers.provider_data import (
 )
 from chatcore.providers.quirks.control_tokens import escape_control_tokens
 from chatcore.providers.quirks.reasoning_details import ReasoningDetails
+from chatcore.providers.quirks.thought_tags import remove_thoughts
 from chatcore.providers.quirks.written_calls import read_written_calls
 from chatcore.providers.server_sent_events import Event
 from chatcore.providers.tool_schemas import build_schema
@@ -382,6 +383,8 @@ def _build_answer(
     text = message.content if message.content.strip() else ""
     if dialect.has_tagged_thoughts:
         text = select_tagged_thoughts(message.provider_data, model) + text
+    else:
+        text = remove_thoughts(text)
     answer: dict[str, object] = {"role": "assistant"}
     if text or dialect.has_empty_texts:
         answer["content"] = text

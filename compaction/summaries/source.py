@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from types import MappingProxyType
 
+from chatcore.providers.quirks.thought_tags import remove_thoughts
 from compaction.core.credentials import PLACEHOLDER, list_credentials, remove_credentials
 from compaction.core.knobs import SummaryKnobs
 from compaction.core.outcome import NumberedLine
@@ -37,10 +38,6 @@ HEADER = re.compile(
 
 # The day of the messages that follow it.
 DAY_HEADER = re.compile(r"^\[day: [^\],\n]{1,20}, ([^\]\n]{1,40})\]\n", re.MULTILINE)
-
-_LEADING_THOUGHT = re.compile(
-    r"\A\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.IGNORECASE | re.DOTALL
-)
 
 
 def escape_headers(text: str) -> str:
@@ -173,8 +170,8 @@ def _render_entry(
         if not includes_tool(name, knobs):
             return None
         return render_result(name, content, is_error=entry.is_error)
-    if entry.role == "assistant" and (thought := _LEADING_THOUGHT.match(content)):
-        content = content[thought.end() :]
+    if entry.role == "assistant":
+        content = remove_thoughts(content)
     calls = [call for call in entry.calls if includes_tool(call.name, knobs)] if entry.calls else ()
     if not calls and not entry.images and (not content or content.isspace()):
         return None

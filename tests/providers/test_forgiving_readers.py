@@ -328,6 +328,24 @@ async def test_a_full_window_before_the_first_word_is_an_overflow(
         ("Write <think>Hm.</think> so.", "", "Write <think>Hm.</think> so."),
         ("<think>Hm.</think>Hello </think> there.", "Hm.", "Hello </think> there."),
         ("<", "", "<"),
+        ("◁think▷Hm.◁/think▷Hello.", "Hm.", "Hello."),
+        ("[THINK]Hm.[/THINK]Hello.", "Hm.", "Hello."),
+        ("[Think] of a number.", "", "[Think] of a number."),
+        ("<seed:think>Hm.</seed:think>Hello.", "Hm.", "Hello."),
+        ("<|START_THINKING|>Hm.<|END_THINKING|><|START_RESPONSE|>Hello.", "Hm.", "Hello."),
+        ("<|begin_of_thought|>Hm.<|end_of_thought|>\n\nHello.", "Hm.", "Hello."),
+        (
+            "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>"
+            "Hello.",
+            "Hm.",
+            "Hello.",
+        ),
+        ("<|channel|>final<|message|>Hello.", "", "Hello."),
+        ("Sure.\n<think>Hm.</think>\nHello.", "Hm.", "Sure.\n\nHello."),
+        ("Okay, <think>Hm.</think>hello.", "Hm.", "Okay, hello."),
+        ("Let me see.\n\n[THINK]Hm.[/THINK]Hello.", "Hm.", "Let me see.\n\nHello."),
+        ("One.\nTwo.\n<think>Hm.</think>", "", "One.\nTwo.\n<think>Hm.</think>"),
+        ("Use `<think>`. It is a tag.", "", "Use `<think>`. It is a tag."),
     ],
 )
 async def test_thoughts_in_tags_are_apart_from_the_answer(
@@ -339,8 +357,19 @@ async def test_thoughts_in_tags_are_apart_from_the_answer(
     if protocol == "openai" and thought:
         # MiniMax wants them back in the text, as they stood.
         tagged_thoughts = select_tagged_thoughts(get_end(parts).provider_data, "test-model")
-        assert text.startswith(tagged_thoughts)
+        assert tagged_thoughts in text
         assert thought[:3] in tagged_thoughts
+
+
+@pytest.mark.parametrize("size", [1, 1000])
+async def test_a_tag_without_an_end_behind_the_first_words_is_text(
+    size: int, scripted: ScriptedModel
+) -> None:
+    text = "The tag: <think> begins a thought."
+    scripted.script(Reply(chunks=[text[i : i + size] for i in range(0, len(text), size)]))
+    parts = await collect_parts(build_connection(scripted, "openai"))
+    assert join_text(parts) == text
+    assert not select_tagged_thoughts(get_end(parts).provider_data, "test-model")
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from rest_framework.test import APIClient
 
 from chatcore.models import Session
 from chatcore.setup.connection_test import call_provider
+from compaction.runs.engine import compact_now
 from models_registry.models import AiModel, Provider
-from tests.support.compaction_sessions import say, use_anthropic
+from tests.support.compaction_sessions import fill_session, say, use_anthropic
 from tests.support.provider_calls import (
     build_connection,
     catch_error,
@@ -269,6 +270,37 @@ def test_a_server_that_refuses_empty_reasoning_gets_what_the_model_thought(
         "Thought 2.",
     ]
     assert len(scripted.requests) == 5
+
+
+TAGGED = [
+    "<think>Hm, hm.</think>Yes.",
+    "◁think▷Hm, hm.◁/think▷Yes.",
+    "[THINK]Hm, hm.[/THINK]Yes.",
+    "<|channel|>analysis<|message|>Hm, hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes.",
+    "Sure.\n<think>\nHm, hm.\n</think>\nYes.",
+]
+
+
+@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+@pytest.mark.parametrize("written", TAGGED)
+def test_thoughts_of_stored_answers_are_neither_sent_nor_summarized(
+    protocol: str, written: str, session: Session, scripted: ScriptedModel, api: APIClient
+) -> None:
+    """An import has them in its texts, as other programs show them."""
+    if protocol == "anthropic":
+        Provider.objects.update(protocol="anthropic", base_url=scripted.anthropic_base_url)
+    scripted.script(Reply(text="Noted."))
+    say(session)
+    session.messages.filter(role="assistant").update(content=written)
+    scripted.script(Reply(text="Noted."))
+    say(session)
+    body = json.dumps(scripted.requests[-1].json["messages"], ensure_ascii=False)
+    assert "Yes." in body
+    assert "Hm, hm" not in body
+    fill_session(session)
+    scripted.script(Reply(text="They spoke of a trip to Lisbon, and of the weather in May."))
+    assert compact_now(session.pk, trigger="manual").status == "applied"
+    assert "Hm, hm" not in scripted.requests[-1].body.decode()
 
 
 @pytest.mark.parametrize(("option", "text"), [({}, "Yes."), ({"has_tagged_thoughts": True}, "")])

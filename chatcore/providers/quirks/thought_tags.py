@@ -1,7 +1,9 @@
 """Tell thoughts that a model writes in tags, at the beginning of its answer, from the answer.
 
 MiniMax always writes so, and every model that thinks does behind a server that does not know its
-marks. Only the beginning counts: an answer may speak of such tags.
+marks: `<think>`, Mistral's `[THINK]`, Kimi's `◁think▷`, Cohere's `<|START_THINKING|>`, the channels
+of Harmony. Only the beginning counts, and what follows a first sentence or line: an answer may
+speak of such tags.
 
 Some templates write the opening tag themselves, so that only the closing one arrives. Nobody can
 tell such a thought before it ends. So it is learned from one answer how the next ones begin.
@@ -10,17 +12,34 @@ tell such a thought before it ends. So it is learned from one answer how the nex
 import re
 from collections.abc import Iterator
 
-_OPENING = re.compile(r"\s*<(think|thinking|thought|thoughts|reasoning)>", re.IGNORECASE)
-_MAX_OPENING_CHARS = 12  # of the longest tag
+_OPENING = re.compile(
+    r"(?P<left><\|?|◁)(?P<begin>(?:start_|begin_of_|begin_)?)"
+    r"(?P<name>(?:seed:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?))(?P<right>\|?>|▷)"
+    r"|\[(?P<word>(?-i:THINK|THINKING|REASONING))\]"
+    r"|(?:<\|start\|>assistant)?<\|channel\|>(?:analysis|commentary)\b[^<]{0,80}<\|message\|>",
+    re.IGNORECASE,
+)
+# What may become one, or the mark of an answer, once more text comes.
+_BEGUN = re.compile(
+    r"(?:<\|(?:start|channel)\|?[^\n]{0,160}|[<◁][|a-z:_]{0,20}|(?-i:\[[A-Z]{0,9}))\Z",
+    re.IGNORECASE,
+)
+_ANSWER_MARK = re.compile(
+    r"(?:<\|start\|>assistant)?<\|channel\|>final\b[^<]{0,40}<\|message\|>"
+    r"|<\|(?:start_response|begin_of_solution)\|>",
+    re.IGNORECASE,
+)
+_HARMONY_END = "<|end|>"
+_SENTENCE_END = re.compile(r"(?:\n|[.!?:…,])\s*\Z")
+_FIRST_CHARS = 200  # of an answer, which a thought may follow
 _TEMPLATE_CLOSING = "</think>"
 _LONE_CLOSING = re.compile(r"\n</think>", re.IGNORECASE)
-_NAMES = ("<think>", "<thinking>", "<thought>", "<thoughts>", "<reasoning>")
 
 
 class ThoughtTags:
     """Splits the text of one answer while it arrives.
 
-    `are_over` is True from the answer's first word on; nothing more is split then.
+    `are_over` is True from where no thought can begin any more; nothing more is split then.
     `tagged_thoughts` is what stood in tags, with them, as its provider may want it back. With
     `begins_inside` the answer begins with a thought whose opening tag does not arrive.
     `should_begin_inside` tells at the end whether the next answer is to be read so; None if this
@@ -33,9 +52,15 @@ class ThoughtTags:
         self._begins_inside = begins_inside
         self._has_closed = False
         self._held_text = ""
+        self._first_text = ""  # of the answer, so far
         self._closing = _TEMPLATE_CLOSING if begins_inside else ""
         self._pieces: list[str] = []
         self._newest_chars = ""
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether a thought has begun and not ended yet."""
+        return bool(self._closing)
 
     @property
     def tagged_thoughts(self) -> str:
@@ -51,8 +76,13 @@ class ThoughtTags:
                     yield True, thought
                 if not ended:
                     return
-            elif not self._open():
-                return
+            else:
+                text = self._open()
+                if text:
+                    self.watch(text)
+                    yield False, text
+                if not (self._closing or self.are_over):
+                    return
         if self._held_text:
             self.watch(self._held_text)
             yield False, self._take_held_text()
@@ -77,38 +107,64 @@ class ThoughtTags:
             self._pieces.append(text)
         if text:
             yield is_thought, text
-        if is_thought and self._begins_inside and not is_cut and not self._has_closed:
+        if not is_thought or is_cut or self._has_closed:
+            return
+        if self._begins_inside:
             # It was the answer: this time the model has not thought.
             self.should_begin_inside = False
             yield False, "".join(self._pieces)
+        elif self._first_text.strip():
+            yield False, "".join(self._pieces)  # the answer speaks of a tag
+            self._pieces.clear()
 
-    def _open(self) -> bool:
-        """Enter the tag at the beginning; return False while more text is needed to know."""
-        match = _OPENING.match(self._held_text)
-        if match:
-            self._pieces.append(match[0])
-            self._closing = f"</{match[1]}>"
-            self._held_text = self._held_text[match.end() :]
-            return True
-        start = self._held_text.lstrip()
-        if len(start) < _MAX_OPENING_CHARS and any(
-            name.startswith(start.lower()) for name in _NAMES
-        ):
-            return False
-        if self._pieces:
-            self._held_text = start  # the blank lines between the thoughts and the answer
-        self.are_over = True
-        return True
+    def _open(self) -> str:
+        """Enter the tag where one begins, and return the text before it.
+
+        What may become a tag is held back.
+        """
+        if not self._first_text:
+            start = self._held_text.lstrip()
+            if mark := _ANSWER_MARK.match(start):
+                self._held_text = start[mark.end() :]
+        for match in _OPENING.finditer(self._held_text):
+            if _may_precede_thought(self._first_text + self._held_text[: match.start()]):
+                return self._enter(match)
+        begun = _BEGUN.search(self._held_text)
+        if not self._held_text[: begun.start() if begun else None].strip() and not self._first_text:
+            return ""
+        text = self._held_text[: begun.start()] if begun else self._held_text
+        self._held_text = self._held_text[len(text) :]
+        if self._pieces and not self._first_text:
+            text = text.lstrip()  # the blank lines between the thoughts and the answer
+        self._first_text += text
+        if len(self._first_text) > _FIRST_CHARS or "\n" in self._first_text.strip():
+            self.are_over = True
+        return text
+
+    def _enter(self, opening: re.Match[str]) -> str:
+        text = self._held_text[: opening.start()]
+        self._held_text = self._held_text[opening.end() :]
+        if opening["name"]:
+            is_word = opening["begin"].lower().startswith(("start", "begin"))
+            begin = re.sub("start|begin", "end", opening["begin"].lower()) if is_word else "/"
+            self._closing = opening["left"] + begin + opening["name"] + opening["right"]
+        else:
+            self._closing = f"[/{opening['word']}]" if opening["word"] else _HARMONY_END
+        if self._first_text.strip() or text.strip():
+            self._first_text += text
+            self._pieces.append(opening[0])
+            return text
+        self._pieces.append(text + opening[0])
+        return ""
 
     def _take_thought(self) -> tuple[bool, str]:
         """Remove and return what belongs to the thought, and whether it has ended."""
-        end = self._held_text.lower().find(self._closing.lower())
-        if end >= 0:
-            thought, self._held_text = (
-                self._held_text[:end],
-                self._held_text[end + len(self._closing) :],
-            )
-            self._pieces += (thought, self._closing)
+        start = self._held_text.lower().find(self._closing.lower())
+        if start >= 0:
+            end = start + len(self._closing)
+            thought = self._held_text[:start]
+            self._pieces.append(self._held_text[:end])
+            self._held_text = self._held_text[end:]
             self._closing, self._has_closed = "", True
             return True, thought
         kept = _count_begun(self._held_text, self._closing)
@@ -120,6 +176,27 @@ class ThoughtTags:
     def _take_held_text(self) -> str:
         text, self._held_text = self._held_text, ""
         return text
+
+
+def remove_thoughts(text: str) -> str:
+    """Return an answer without thoughts that stand in tags at its beginning.
+
+    An answer that is nothing else stays, and so does one whose last thought does not end.
+    """
+    if not _OPENING.search(text, 0, 2 * _FIRST_CHARS):
+        return text
+    tags = ThoughtTags()
+    pieces = list(tags.split(text))
+    is_open = tags.is_inside
+    pieces += tags.end(is_cut=False)
+    answer = "".join(piece for is_thought, piece in pieces if not is_thought)
+    return text if is_open or not answer.strip() else answer
+
+
+def _may_precede_thought(text: str) -> bool:
+    """Return whether a text is nothing but a first sentence or line."""
+    is_line = len(text) <= _FIRST_CHARS and "\n" not in text.strip()
+    return not text.strip() or (is_line and bool(_SENTENCE_END.search(text)))
 
 
 def _count_begun(text: str, closing: str) -> int:
