@@ -336,7 +336,7 @@ def _cut_text(text: str, space: int, count_tokens: CountTokens) -> str:
     for block in find_code_blocks(text):
         if block.start < end < block.end:
             end = block.start
-    return text[:end].rstrip() or OMITTED_CODE
+    return text[:end].rstrip() or (OMITTED_CODE if text.strip() else "")
 
 
 def _put_under(heading: str, text: str) -> str:
