@@ -1,12 +1,29 @@
 """Parameters for the language model: those that every provider knows are checked here."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from chatcore.base.rest.fields import JsonObjectField
-from chatcore.providers.params import PARAM_RULES, RESERVED_NAMES, find_bad_values
+from chatcore.base.rest.problems import InvalidFieldError
+from chatcore.providers.params import (
+    PARAM_RULES,
+    RESERVED_NAMES,
+    find_bad_values,
+    find_missing_room,
+)
+from models_registry.models import AiModel
+
+
+def require_room(params: Mapping[str, object], model: AiModel, **field_names: str) -> None:
+    """Raise the 400 problem if the thoughts would leave the answer no room.
+
+    `field_names` are the client's names of parameters, where they have others.
+    """
+    for name, detail in find_missing_room(params, model).items():
+        raise InvalidFieldError(field_names.get(name, name), detail)
 
 
 @extend_schema_field(

@@ -325,6 +325,8 @@ def _check_params(params: object, model_name: object, model: AiModel | None) -> 
     provider = model.provider if model and is_same_model else None
     errors = provider_params.find_bad_values(params)
     errors |= provider_params.find_unknown_names(params, provider)
+    if model and is_same_model and not errors:
+        errors = provider_params.find_missing_room(params, model)
     for name, detail in errors.items():
         raise InvalidImport(f"session.params.{name}", detail)
     return params

@@ -224,6 +224,50 @@ def test_room_that_thoughts_do_not_leave_is_refused_when_it_is_set(
     assert api.patch(f"/api/v1/sessions/{session.pk}", {"params": fitting}).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("path", "field", "body"),
+    [
+        ("chat/completions", "max_tokens", {"messages": [{"role": "user", "content": "Hi"}]}),
+        (
+            "chat/completions",
+            "max_completion_tokens",
+            {"messages": [{"role": "user", "content": "Hi"}]},
+        ),
+        ("messages", "max_tokens", {"messages": [{"role": "user", "content": "Hi"}]}),
+        ("responses", "max_output_tokens", {"input": "Hi"}),
+    ],
+)
+def test_the_compatible_apis_refuse_room_that_thoughts_do_not_leave(
+    path: str, field: str, body: Body, session: Session, scripted: ScriptedModel, api: APIClient
+) -> None:
+    Provider.objects.update(
+        protocol="anthropic",
+        base_url=scripted.anthropic_base_url,
+        options={"body": {"thinking": THINKING}},
+    )
+    AiModel.objects.update(context_window_size=200_000)
+    request = {"model": str(session.model), field: 10_000, **body}
+    response = api.post(f"/v1/{path}", request)
+    assert response.status_code == 400
+    assert field in str(response.json())
+    assert "budget_tokens" in str(response.json())
+    assert not scripted.requests
+    assert api.post(f"/v1/{path}", request | {field: 10_001}).status_code == 200
+    if path == "messages":
+        assert api.post("/v1/messages/count_tokens", request).status_code == 200
+
+
+def test_an_import_refuses_room_that_thoughts_do_not_leave(
+    session: Session, api: APIClient
+) -> None:
+    Provider.objects.update(protocol="anthropic")
+    document = api.get(f"/api/v1/sessions/{session.pk}/export").json()
+    document["session"]["params"] = {"thinking": THINKING, "max_tokens": 10_000}
+    response = api.post("/api/v1/sessions/import", document)
+    assert response.status_code == 400
+    assert "budget_tokens" in str(response.json())
+
+
 def test_the_budget_of_the_server_counts_too(session: Session, api: APIClient) -> None:
     Provider.objects.update(protocol="anthropic", options={"body": {"thinking": THINKING}})
     path = f"/api/v1/sessions/{session.pk}"

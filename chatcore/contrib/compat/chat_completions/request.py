@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 
 from django.contrib.auth.models import User
 
-from chatcore.api.params import ParamsField
+from chatcore.api.params import ParamsField, require_room
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.context.clearing import Clearing
 from chatcore.contrib.compat.bodies import Body
@@ -281,9 +281,12 @@ def _parse_params(
     params.pop("n", None)  # it can only be 1
     try:
         own_params = provider_registry.translate_params(model.provider.protocol, params)
-        return _select_params(values, extra_names) | own_params
     except InvalidParam as error:
         raise InvalidFieldError(error.name, error.detail) from None
+    all_params = _select_params(values, extra_names) | own_params
+    limit = "max_completion_tokens" if body.get("max_completion_tokens") else "max_tokens"
+    require_room(all_params, model, max_tokens=limit)
+    return all_params
 
 
 def _select_params(body: Mapping[str, object], names: Collection[str]) -> dict[str, object]:

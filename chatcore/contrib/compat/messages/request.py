@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from django.contrib.auth.models import User
 from pydantic import Field
 
-from chatcore.api.params import ParamsField
+from chatcore.api.params import ParamsField, require_room
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.context.clearing import Clearing
 from chatcore.contrib.compat.bodies import Body
@@ -225,11 +225,16 @@ def parse_count_request(
     """Return the request of a body whose tokens are to be counted: it asks for no answer."""
     if isinstance(body, Mapping):
         body = {**body, "max_tokens": 1, "stream": False, "thread": None}
-    return parse_message_request(user, body, headers, keeping)
+    return parse_message_request(user, body, headers, keeping, is_count=True)
 
 
 def parse_message_request(
-    user: User, values: Any, headers: Mapping[str, str], keeping: Keeping
+    user: User,
+    values: Any,
+    headers: Mapping[str, str],
+    keeping: Keeping,
+    *,
+    is_count: bool = False,
 ) -> MessageRequest:
     """Return the request of a JSON body.
 
@@ -256,6 +261,8 @@ def parse_message_request(
     if isinstance(choice, NamedChoice) and choice.name in left_out_names:
         choice = None
     params = build_params(values, model, choice)
+    if not is_count:
+        require_room(params, model)
     request = MessageRequest(
         model=model,
         model_name=body.model,

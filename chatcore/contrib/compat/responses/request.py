@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from django.contrib.auth.models import User
 from pydantic import AfterValidator, Field
 
-from chatcore.api.params import ParamsField
+from chatcore.api.params import ParamsField, require_room
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.bodies import Body, FilledText, refuse
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
@@ -423,10 +423,12 @@ def _build_params(body: ResponseBody, model: AiModel, *, has_tools: bool) -> dic
             values["parallel_tool_calls"] = False
     params = ParamsField().to_internal_value(values)
     try:
-        return provider_registry.translate_params(model.provider.protocol, params)
+        own_params = provider_registry.translate_params(model.provider.protocol, params)
     except InvalidParam as error:
         name = "text.format" if error.name == "response_format" else error.name
         raise InvalidFieldError(name, error.detail) from None
+    require_room(own_params, model, max_tokens="max_output_tokens")
+    return own_params
 
 
 def build_not_found(kind: str, id: str, *, param: str | None = None) -> OpenAIProblem:
