@@ -14,6 +14,7 @@ class DialectOptions(TypedDict, total=False):
     reasoning_field: str
     has_reasoned_texts: bool
     has_tagged_thoughts: bool
+    needs_thoughts: bool
     has_empty_texts: bool
     has_named_call_ids: bool
     needs_signatures: bool

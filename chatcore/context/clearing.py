@@ -220,11 +220,22 @@ def clear_turn_request(turn: Turn, request: Request) -> Request:
 def keep_own_thoughts(turn: Turn, request: Request) -> Request:
     """Return a turn's request with signed thoughts of this turn only.
 
-    A client that says how many turns keep theirs has its way.
+    A client that says how many turns keep theirs has its way, and so has a server that refuses
+    answers without thoughts: its thoughts are not signed, and bound to nothing.
     """
     edits = turn.clearing["edits"] if turn.clearing else {}
     is_chosen = edits.get("kept_thinking_turns") is not None
-    return request if is_chosen else drop_earlier_thoughts(request)
+    if is_chosen or _needs_thoughts(turn.session.model):
+        return request
+    return drop_earlier_thoughts(request)
+
+
+def _needs_thoughts(model: AiModel | None) -> bool:
+    if model is None:
+        return False
+    learned = model.provider.list_learned().get(model.name, {}).get("dialect") or {}
+    own = model.provider.options.get("dialect") or {}
+    return bool({**learned, **own}.get("needs_thoughts"))
 
 
 def record_applied_edits(turn: Turn, fitted_request: FittedRequest) -> FittedRequest:

@@ -22,6 +22,7 @@ from chatcore.providers.base import (
 )
 from chatcore.providers.dialects import find_dialect
 from chatcore.providers.errors import ProviderRejected, ProviderUnavailable
+from chatcore.providers.protocols import load_protocol
 from chatcore.providers.sent_images import fit_images
 from chatcore.providers.tool_names import fit_tool_names, restore_tool_names
 
@@ -57,6 +58,11 @@ _IMAGE_COUNT = re.compile(
 )
 _THOUGHTS_REFUSED = re.compile(
     r"signature.{0,60}thinking|thinking.{0,60}(?:signature|cannot be mod)"
+)
+# DeepSeek's words for blocks of thoughts, which it does not sign.
+_THOUGHTS_WANTED = re.compile(
+    r"thinking\b.{0,80}(?:(?:passed|sent|given) back|returned|must be (?:included|provided|kept)"
+    r"|is (?:missing|required))|missing.{0,40}\bthinking\b"
 )
 _THOUGHTS_MISSED = re.compile(r"expected .{0,20}thinking.{0,40}but found|thinking.{0,40}must start")
 
@@ -160,6 +166,10 @@ def _find_dialect_changes(
         is_new = any(getattr(dialect, name) != value for name, value in changes.items())
         if is_new and re.search(pattern, refusal, re.DOTALL):
             return {"dialect": changes}
+    has_blocks = load_protocol(connection.protocol).capabilities.has_signed_thoughts
+    is_wanted = _THOUGHTS_WANTED.search(refusal) and not _THOUGHTS_MISSED.search(refusal)
+    if has_blocks and is_wanted and not dialect.needs_thoughts and "signature" not in refusal:
+        return {"dialect": {"needs_thoughts": True}}
     return None
 
 

@@ -38,6 +38,7 @@ from chatcore.providers.errors import InvalidParam, ProviderUnavailable
 from chatcore.providers.normal_form import CallIds, build_normal_form
 from chatcore.providers.provider_data import (
     CALL,
+    LOST_REASONING,
     THOUGHT,
     is_usual_order,
     select_cache_control,
@@ -172,9 +173,10 @@ def _build_arguments(connection: Connection, request: Request, create: Any) -> d
         select_fields(connection, provider_client.select_params(request)),
         connection.options.get("body", {}),
     )
+    dialect = find_dialect(connection, request.model)
     arguments |= {
         "model": request.model,
-        "messages": build_messages(request),
+        "messages": build_messages(request, needs_thoughts=dialect.needs_thoughts),
         "max_tokens": _choose_max_tokens(connection, request, arguments),
         "stream": True,
     }
@@ -182,7 +184,6 @@ def _build_arguments(connection: Connection, request: Request, create: Any) -> d
     if system:
         arguments["system"] = system
     if request.tools:
-        dialect = find_dialect(connection, request.model)
         arguments["tools"] = build_tools(request, has_simple_schemas=dialect.has_simple_schemas)
     return arguments
 
@@ -228,7 +229,7 @@ def build_system(request: Request) -> str | list[dict[str, object]]:
     return blocks
 
 
-def build_messages(request: Request) -> list[dict[str, object]]:
+def build_messages(request: Request, *, needs_thoughts: bool = False) -> list[dict[str, object]]:
     """Return the messages of a request. The roles alternate, and the user's comes first."""
     api_messages: list[dict[str, Any]] = []
     call_ids = CallIds()
@@ -239,7 +240,19 @@ def build_messages(request: Request) -> list[dict[str, object]]:
             api_messages[-1]["content"] += blocks
         else:
             api_messages.append({"role": role, "content": blocks})
+    if needs_thoughts:
+        for api_message in api_messages:
+            _add_lost_thought(api_message)
     return api_messages
+
+
+def _add_lost_thought(api_message: dict[str, Any]) -> None:
+    """Begin an answer whose thoughts were not kept with a block that says so."""
+    blocks = api_message["content"]
+    if api_message["role"] == "assistant" and not any(
+        block["type"] in THOUGHT_KINDS for block in blocks
+    ):
+        blocks.insert(0, {"type": "thinking", "thinking": LOST_REASONING, "signature": ""})
 
 
 def build_tools(request: Request, *, has_simple_schemas: bool = False) -> list[dict[str, object]]:

@@ -38,6 +38,8 @@ class Dialect:
     first call has one, if need be without `keeps_signatures`: not its own but one that its server
     takes for any call.
     With `has_tagged_thoughts` an answer comes back with the thoughts that stood in tags before it.
+    With `needs_thoughts` each answer in Anthropic's protocol comes back with a block of thoughts,
+    which need no signature; where none is kept, the block says so.
     `has_empty_texts` is False where an answer that only calls tools must leave its text out.
     `begins_thinking` is True where an answer begins inside a thought, whose opening tag the chat
     template has written.
@@ -47,6 +49,7 @@ class Dialect:
     reasoning_field: str = "reasoning_content"
     has_reasoned_texts: bool = True
     has_tagged_thoughts: bool = False
+    needs_thoughts: bool = False
     has_empty_texts: bool = True
     has_named_call_ids: bool = False
     needs_signatures: bool = False

@@ -46,6 +46,7 @@ from chatcore.providers.error_mapping import translate_errors
 from chatcore.providers.errors import ProviderUnavailable
 from chatcore.providers.normal_form import CallIds, build_normal_form
 from chatcore.providers.provider_data import (
+    LOST_REASONING,
     REASONING_FIELDS,
     Reasoning,
     select_extras,
@@ -61,7 +62,6 @@ from chatcore.providers.tool_schemas import build_schema
 
 _PLATFORM_CLIENTS = {"azure": provider_client.build_azure_client}
 
-LOST_REASONING = "The reasoning was not kept."
 _USUAL_DIALECT = Dialect()
 # Google names this value for calls that its own models did not make.
 _FOREIGN_SIGNATURE = {"google": {"thought_signature": "skip_thought_signature_validator"}}

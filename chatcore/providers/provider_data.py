@@ -11,6 +11,7 @@ from itertools import groupby
 # The key of a mark up to which a provider is to cache, whatever model wrote the message.
 CACHE_CONTROL = "cache_control"
 REASONING_FIELDS = ("reasoning_content", "reasoning")
+LOST_REASONING = "The reasoning was not kept."
 # The kinds in the stored order of an answer's blocks. A text stands there as its length.
 THOUGHT, CALL = "thought", "call"
 _SIGNED = "anthropic"  # the protocol whose thoughts are signed

@@ -316,6 +316,48 @@ def test_a_server_that_refuses_empty_reasoning_gets_what_the_model_thought(
     assert len(scripted.requests) == 5
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "The `content[].thinking` in the thinking mode must be passed back to the API.",
+        "messages.1: a thinking block is required while thinking is enabled",
+    ],
+)
+def test_a_server_of_messages_gets_unsigned_thoughts_with_each_answer(
+    refusal: str, session: Session, scripted: ScriptedModel, api: APIClient
+) -> None:
+    """Answers from before the refusal have a block that says so, and later ones their own."""
+    Provider.objects.update(protocol="anthropic", base_url=scripted.anthropic_base_url)
+
+    def answer(body: Body) -> Reply:
+        answers = [each for each in body["messages"] if each["role"] == "assistant"]
+        if not all(any(block.get("thinking") for block in each["content"]) for each in answers):
+            return Reply(status=400, text=refusal)
+        if not answers:
+            return Reply(text="Answer.")
+        blocks = [
+            {"type": "thinking", "thinking": f"Thought {len(answers)}."},
+            {"type": "text", "text": "Answer."},
+        ]
+        message = {"type": "message", "content": blocks, "stop_reason": "end_turn"}
+        data: list[Body] = [message, {"type": "message_stop"}]
+        events = "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in data)
+        return Reply(body=events.encode(), headers={"Content-Type": "text/event-stream"})
+
+    scripted.default = answer
+    path = f"/api/v1/sessions/{session.pk}/messages"
+    for _ in range(4):
+        response = api.post(path, {"content": "Hello?"}).json()
+        assert response["status"] == "completed", response
+    sent = [each for each in scripted.requests[-1].json["messages"] if each["role"] == "assistant"]
+    assert [each["content"][0]["thinking"] for each in sent] == [
+        "The reasoning was not kept.",
+        "Thought 1.",
+        "Thought 2.",
+    ]
+    assert len(scripted.requests) == 5
+
+
 TAGGED = [
     "<think>Hm, hm.</think>Yes.",
     "◁think▷Hm, hm.◁/think▷Yes.",

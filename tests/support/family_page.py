@@ -36,7 +36,9 @@ its marks) is part of the first answer; the next ones are read as thought and an
 (`{"dialect": {"begins_thinking": true}}`). What was learned stands in the provider's row, in the
 field Learned, by model; there and among the options it can be changed, and a new address makes it
 void. Only what helped is kept. Thoughts that stood in tags come back with an answer only where the
-model wants them (MiniMax; `{"dialect": {"has_tagged_thoughts": true}}`).
+model wants them (MiniMax; `{"dialect": {"has_tagged_thoughts": true}}`). A server of
+Anthropic's protocol that refuses answers without thoughts, as DeepSeek's does, gets them with each
+answer, unsigned (`needs_thoughts`).
 
 Images above 3.7 MB are made smaller before they are sent, and so are those above 2,000 pixels a
 side where a request has more than twenty. A tool whose description a server refuses by name is left
