@@ -23,6 +23,7 @@ DAILY_FACTS = (
     "thought_room",
     "summary_temperature",
     "summary_in_talk",
+    "summary_without_tools",
 )
 LEARNED_AT = "learned_at"
 TRUST = timedelta(days=1)

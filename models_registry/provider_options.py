@@ -59,6 +59,7 @@ class ProviderOptions(TypedDict, total=False):
     summary_effort: str
     summary_temperature: bool
     summary_in_talk: bool
+    summary_without_tools: Literal["", "unless told", "always"]
     summary_headings: Literal["full", "bare"]
     summary_seconds: float
     compaction_places: int

@@ -42,6 +42,7 @@ from compaction.summaries.pace import Pace, learn_speed
 from compaction.summaries.prompt import SummaryOptions
 from compaction.summaries.refused_calls import (
     MAX_LEFT_OUT,
+    ONLY_CALLS,
     SPACE_SHARE,
     RefusedCalls,
     find_refused,
@@ -201,6 +202,9 @@ class SummaryClient:
             attempts=run.attempts,
             wait=wait,
         )
+        self.refused.tells_of_no_tools = bool(summary_model.calls_without_tools)
+        if summary_model.calls_without_tools == "always":
+            self.final_failure = SummaryFailed(ONLY_CALLS)
         self.seqs_by_line: dict[str, int] = {}
         self.spent_tokens = 0  # the room of the newest call, where thoughts took all of it
         self.follows_talk = False  # the newest call
@@ -524,8 +528,8 @@ class SummaryClient:
         if is_probe:
             return answer
         learn_speed(self.model, read_times(answer))
-        if answer.finish == "tool_calls" and call_prompt.reuses_cache:
-            self.refused.note_tool_call()
+        if answer.finish == "tool_calls":
+            self._note_tool_call(call_prompt)
         has_text = bool(validation.strip_thoughts(answer.text))
         if has_text:
             self.refused.note_answer(answer)
@@ -536,6 +540,12 @@ class SummaryClient:
             # It would spend all of its output on reasoning for a shorter summary too.
             self.spent_tokens = call_prompt.max_tokens
         return answer
+
+    def _note_tool_call(self, call_prompt: Prompt) -> None:
+        if call_prompt.reuses_cache:
+            self.refused.note_tool_call()
+        elif self.refused.note_invented_call():
+            self.final_failure = SummaryFailed(ONLY_CALLS)
 
     def _validate_answer(
         self, job: SummaryJob, chunk: _Chunk, answer: CallResult, call_prompt: Prompt
@@ -553,7 +563,7 @@ class SummaryClient:
     def _build_prompt(self, job: SummaryJob, chunk: _Chunk) -> Prompt:
         max_words = self._limit_words(job, chunk)
         message_text = summary_prompt.build_message(
-            job.options,
+            replace(job.options, has_no_tools=self.refused.tells_of_no_tools),
             previous_summary=chunk.previous_summary,
             lines=chunk.lines,
             min_words=min(job.min_words, max_words // 2),

@@ -163,6 +163,8 @@ class SummaryModel:
     takes_temperature: bool = True
     # False of one that called tools where its talk ended with the instruction.
     may_follow_talk: bool = True
+    # What it does with the tools that a summary call does not have.
+    calls_without_tools: Literal["", "unless told", "always"] = ""
     input_price: Decimal | None = None  # for a million tokens; None is unknown
     cached_input_price: Decimal | None = None
 
@@ -214,6 +216,7 @@ def choose_summary_model(
         thought_room=facts.get("thought_room", 0),
         takes_temperature=facts.get("summary_temperature", True),
         may_follow_talk=facts.get("summary_in_talk", True),
+        calls_without_tools=facts.get("summary_without_tools", ""),
         input_price=model.input_price,
         cached_input_price=model.cached_input_price,
     )

@@ -35,6 +35,7 @@ SUMMARY_ONLY_ENDING = ", and nothing but the summary."
 CORRECTION_INSTRUCTION = (
     "An earlier attempt was refused. {correction} State only what stands in the transcript."
 )
+NO_TOOLS_INSTRUCTION = "There are no tools, and a call of one is lost: write the summary as text."
 TAKEN_BACK_INSTRUCTION = (
     "The user took the following back. Leave out what is to be forgotten, and state what is "
     "corrected as it is now:"
@@ -72,7 +73,8 @@ class SummaryOptions:
     structured state, or is None where no delta of it is requested; `sections` and `allows_memory`
     say what the delta may hold. With `merges_parts` the transcript consists of summaries.
     `correction` is what was wrong with an earlier attempt, and `taken_back` has a line for each
-    statement that the user corrected or wants forgotten.
+    statement that the user corrected or wants forgotten. `has_no_tools` is said to a model that
+    called some.
     """
 
     template: SummaryTemplate
@@ -83,6 +85,7 @@ class SummaryOptions:
     allows_memory: bool = False
     merges_parts: bool = False
     correction: str = ""
+    has_no_tools: bool = False
 
     @property
     def rewrites_text(self) -> bool:
@@ -163,6 +166,8 @@ def build_instruction(
     if options.correction:
         correction = escape_delimiters(options.correction)
         correction_text = "\n" + CORRECTION_INSTRUCTION.format(correction=correction)
+    if options.has_no_tools:
+        correction_text += f"\n{NO_TOOLS_INSTRUCTION}"
     return body + ending + taken_back_text + focus_text + correction_text
 
 

@@ -24,6 +24,8 @@ UNNAMED_RESTS = (60.0, 120.0, 300.0, 900.0)
 UNNAMED_WAITS = (2.0, 10.0, 30.0)
 MAX_LEFT_OUT = 8  # messages of one run; where a filter refuses more, it is not about single ones
 
+ONLY_CALLS = "The model calls tools that it does not have instead of writing a summary."
+
 
 class RefusedCalls:
     """The failed calls of one run, and what they have taught.
@@ -31,7 +33,8 @@ class RefusedCalls:
     `thought_room` is how many tokens an answer needs with the model's thoughts. `left_out_seqs` are
     the numbers of the messages that a filter refuses. `refuses_anything` says whether a harmless
     message is refused too; None if that was not tried. `works_around` is True once a run looks for
-    what is refused although nothing says so. `attempts` is how many times the run was begun. `wait`
+    what is refused although nothing says so. `tells_of_no_tools` is True for a model that calls
+    tools that it does not have. `attempts` is how many times the run was begun. `wait`
     waits so many seconds.
     """
 
@@ -44,6 +47,7 @@ class RefusedCalls:
         self.left_out_seqs: list[int] = []
         self.has_answers = False
         self.works_around = False
+        self.tells_of_no_tools = False
         self.refuses_anything: bool | None = None
         self._wait = wait
         self._waited = 0.0
@@ -75,6 +79,19 @@ class RefusedCalls:
     def note_tool_call(self) -> None:
         """Note that the model goes on with the talk where it is to summarize it: it calls tools."""
         self._facts["summary_in_talk"] = False
+
+    def note_invented_call(self) -> bool:
+        """Note that the model calls a tool that the call does not have.
+
+        It is told that there are none, and what that helps is remembered. Return whether it was
+        told before: then it writes no summaries for a day, and costs nothing.
+        """
+        was_told = self.tells_of_no_tools
+        self.tells_of_no_tools = True
+        self._facts["summary_without_tools"] = "unless told"
+        if was_told:
+            model_calls.keep_fact(self.model, summary_without_tools="always")
+        return was_told
 
     def make_room(self, spent_tokens: int, window: int) -> None:
         """Let the next answer have more room than this, which thoughts took."""

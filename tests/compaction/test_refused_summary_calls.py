@@ -22,7 +22,7 @@ from tests.support.compaction_sessions import (
     list_chat_calls,
     list_summary_calls,
 )
-from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -467,3 +467,26 @@ def test_a_wait_is_found_wherever_it_stands(
     scripted.default = refuse_when(lambda _: replies.pop() if replies else None)
     run = compact(api, told)
     assert (run["status"], waits) == ("applied", [3.0, 3.0, 3.0])
+
+
+@pytest.mark.parametrize("policy", ["oneclaw", "chatcore"])
+@pytest.mark.parametrize("helps", [True, False])
+def test_a_model_that_invents_calls_is_told_once_and_then_not_asked(
+    session: Session, scripted: ScriptedModel, policy: str, helps: bool
+) -> None:
+    Session.objects.filter(pk=session.pk).update(policy=policy)
+    call = make_tool_call("fetch_url", {"url": "http://x"})
+
+    def answer(body: dict[str, Any]) -> Reply:
+        is_told = "There are no tools" in str(body["messages"])
+        return Reply(text=SUMMARY) if is_told and helps else Reply(tool_calls=[call])
+
+    scripted.default = answer
+    counts = []
+    for _ in range(3):
+        session.refresh_from_db()
+        fill_session(session, messages=20)
+        before = len(scripted.requests)
+        engine.compact_now(session.pk, trigger="manual")
+        counts.append(len(scripted.requests) - before)
+    assert counts == ([3, 2, 2] if helps else [2, 0, 0])  # a run has two parts
