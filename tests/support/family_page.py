@@ -28,10 +28,11 @@ A field that a server does not know is learned the same way: it is in the list `
 The most tokens that a model writes is taken from the refusal of a larger number (`output_limit`).
 How much room a summary needs with the thoughts of its model (`thought_room`), that it takes no
 temperature of ours (`summary_temperature`), and that it calls tools where it is to summarize the
-talk that it was sent (`summary_in_talk`) or has no tools at all (`summary_without_tools`: then
-it is told so, or writes no summaries for a day), is learned from the calls that write summaries. Fields
-and numbers are tried again once a day, and after the button Test; an option that an operator sets
-goes before them, and another number of output tokens at the model voids `output_limit`.
+talk that it was sent (`summary_in_talk`) or has no tools at all (`summary_without_tools`: then it
+is told so, or writes no summaries for a day), is learned from the calls that write summaries.
+Fields and numbers are tried again once a day, and after the button Test; an option that an
+operator sets goes before them, and another number of output tokens at the model voids
+`output_limit`.
 A thought whose opening tag the chat template writes (DeepSeek R1 behind a server that does not know
 its marks) is part of the first answer; the next ones are read as thought and answer
 (`{"dialect": {"begins_thinking": true}}`). What was learned stands in the provider's row, in the

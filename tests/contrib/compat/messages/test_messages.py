@@ -83,10 +83,10 @@ def test_parameters_reach_a_model_of_the_same_protocol(
         "metadata": {"user_id": "u-1"},
     }
     sampling = {"temperature": 0.5, "top_k": 7}  # the client's types know them no more
-    ask(claude, **params, extra_body=sampling)
+    ask(claude, **params, max_tokens=1_500, extra_body=sampling)
     call = get_last_call(scripted)
     assert {name: call[name] for name in params | sampling} == params | sampling
-    assert call["max_tokens"] == 500
+    assert call["max_tokens"] == 1_500
 
 
 def test_parameters_are_translated_for_a_model_of_the_other_protocol(
