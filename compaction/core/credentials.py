@@ -7,7 +7,7 @@ secrets in 30,000 characters of plain prose, in 0.2 s; and its settings are glob
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 PLACEHOLDER = "[credential removed]"
 MIN_CHARS = 4  # a shorter value is no credential
@@ -42,6 +42,15 @@ _NAME = re.compile(
 _VALUE = re.compile(r"\\?[\"'](?P<value>[^\"'\\\n]+)|(?P<other>[^\s\"'\\;&|]++)")
 _LINE_START = re.compile(r"(?:\A|\n|\\n)[ \t\"'-]*\Z")
 _EXPRESSION = re.compile(r"[(\[{<$,]|[a-z_]\.[a-z_]")
+# A table's line of names, and the line below it.
+_SEPARATORS = ("|", "\t", ";", ",")
+_COLUMN_NAME = re.compile(r"\s*[\"'*`]*(?:[A-Za-z][\w .-]{0,40})?[\"'*`]*\s*\Z")
+_COLUMN_WORD = re.compile(r"[\"']?[A-Za-z][\w.-]{0,40}[\"']?\s*\Z")  # in no sentence
+_SECRET_COLUMN = re.compile(
+    r"passw|secret|token|passphrase|credential|key|pwd|passwort|contraseña|senha|hasło",
+    re.IGNORECASE,
+)
+_RULER = re.compile(r"[\s|+:=-]+\Z")
 _FORMS = [
     re.compile(
         r"(?P<value>-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"
@@ -87,7 +96,20 @@ _FORMS = [
     ),
     re.compile(r"\bsshpass\s+-p\s*\\?[\"']?(?P<value>[^\s\"'\\]+)"),
     re.compile(r"\bmysql(?:dump|admin)?\b[^\n|]{0,200}?\s-p(?P<value>[^\s\"'\\]{3,})"),
-    re.compile(r"\bmachine\s+\S+\s+login\s+\S+\s+password\s+(?P<value>\S+)"),  # of a `.netrc`
+    re.compile(  # of a `.netrc`
+        r"\b(?:machine\s+\S+|default)(?:\s+(?:login|account)\s+\S+){0,3}"
+        r"\s+password\s+(?P<value>\S+)"
+    ),
+    re.compile(  # of a `.pgpass`: host, port, database, user
+        r"^[^\s:#/]{1,200}:(?:\d{3,5}|\*):[^\s:]{1,80}:[^\s:]{1,80}:(?P<value>[^\s:]{3,200})$",
+        re.MULTILINE,
+    ),
+    # What `aws configure` and others ask for, with what stood there before in brackets.
+    re.compile(
+        r"\b(?:secret|password|token|passphrase|api key|access key)(?: (?:access )?key| id)?"
+        r"(?: \[[^\]\n]{0,40}\])?: (?P<value>(?=\S*\d)\S{8,200})$",
+        re.IGNORECASE | re.MULTILINE,
+    ),
     re.compile(r"\bsetx\s+\w*(?:KEY|SECRET|TOKEN|PASSWORD)\s+(?P<value>\S+)", re.IGNORECASE),
     # Names of secrets whose values stand in a member, an element or an argument of their own.
     re.compile(
@@ -126,7 +148,7 @@ def remove_credentials(text: str) -> str:
     """
     for form in _FORMS:
         text = form.sub(_replace_value, text)
-    return _remove_assigned(text)
+    return _remove_assigned(_replace_places(text, _find_columns(text)))
 
 
 def list_credentials(text: str) -> set[str]:
@@ -140,6 +162,7 @@ def list_credentials(text: str) -> set[str]:
         for match in form.finditer(text)
     }
     values.update(text[start:end] for start, end in _find_assigned(text))
+    values.update(text[start:end] for start, end in _find_columns(text))
     return {
         value for value in values if len(value) >= MIN_BARE_CHARS and any(map(str.isdigit, value))
     }
@@ -152,12 +175,48 @@ def has_credentials(text: str) -> bool:
 
 def _remove_assigned(text: str) -> str:
     """Replace what is given to the names of secrets."""
+    return _replace_places(text, _find_assigned(text))
+
+
+def _replace_places(text: str, places: Iterable[tuple[int, int]]) -> str:
     parts: list[str] = []
     end = 0
-    for start, next_end in _find_assigned(text):
+    for start, next_end in places:
         parts += (text[end:start], PLACEHOLDER)
         end = next_end
     return "".join((*parts, text[end:]))
+
+
+def _find_columns(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where the values of the columns of secrets stand in the tables of a text."""
+    separator, start = "", 0
+    columns: tuple[int, ...] = ()
+    lines = text.splitlines(keepends=True)
+    for line, next_line in zip(lines, [*lines[1:], ""], strict=False):
+        cells = line.rstrip("\r\n").split(separator) if columns else []
+        if columns and len(cells) <= columns[-1] and not _RULER.match(line):
+            columns = ()
+        for column in columns if len(cells) > (columns or (0,))[-1] else ():
+            value = cells[column].strip(" \"'")
+            if len(value) >= MIN_CHARS and not value.startswith((PLACEHOLDER, "---")):
+                place = start + len(separator.join(cells[:column])) + bool(column)
+                place += cells[column].index(value)
+                yield place, place + len(value)
+        if not columns and _SECRET_COLUMN.search(line):
+            separator = next((sign for sign in _SEPARATORS if sign in line), "")
+            columns = _list_secret_columns(line, separator, next_line)
+        start += len(line)
+
+
+def _list_secret_columns(line: str, separator: str, next_line: str) -> tuple[int, ...]:
+    """Return the columns of secrets that a table's line of names has; none of any other line."""
+    names = line.split(separator) if separator else []
+    form = _COLUMN_WORD if separator in ",;" else _COLUMN_NAME
+    is_ruled = separator != "|" or bool(_RULER.match(next_line))
+    if not (is_ruled and all(map(form.match, names))):
+        return ()
+    places = range(len(names))
+    return tuple(each for each in places if _SECRET_NAME.search(names[each].strip(" \"'\r\n*`")))
 
 
 def _find_assigned(text: str) -> Iterator[tuple[int, int]]:

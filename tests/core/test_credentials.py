@@ -105,3 +105,41 @@ def test_other_texts_stay(text: str) -> None:
 def test_a_long_text_without_spaces_is_read_once() -> None:
     text = "abc:def:" * 60_000  # each value would go to the end of the text
     assert remove_credentials(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "db.example.com:5432:shop:admin:{0}",
+        "*:*:*:app:{0}",
+        "| user | password |\n|---|---|\n| ada | {0} |\n| bob | {0}2 |",
+        "user,password,role\nada,{0},admin\nbob,{0}2,user",
+        "id\tapi_token\n1\t{0}",
+        " username |  password  \n----------+-----------\n ada      | {0}\n",
+        "+-----+-------+\n| user | passwd |\n+-----+-----+\n| ada  | {0} |\n+------+",
+        "AWS Access Key ID [None]: x\nAWS Secret Access Key [None]: {0}",
+        "machine x login y account z password {0}",
+        "default login anonymous password {0}",
+    ],
+)
+def test_a_credential_is_removed_where_only_its_place_tells(text: str) -> None:
+    secret = "Zq8vRt2xPw"
+    cleaned = remove_credentials(text.format(secret))
+    assert secret not in cleaned
+    assert PLACEHOLDER in cleaned
+    assert remove_credentials(cleaned) == cleaned
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Use a password, please\nthen call Ada, my friend",
+        "cat log | grep token\nps | sort",
+        "src/app.py:120:class:Price:rates",
+        "name,price\nrack,840",
+        "12:30:45:01:20",
+        "",
+    ],
+)
+def test_what_looks_like_a_table_or_a_line_of_places_stays(text: str) -> None:
+    assert remove_credentials(text) == text
