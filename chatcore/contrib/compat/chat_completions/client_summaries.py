@@ -12,11 +12,16 @@ place and not by its words, because each program has others, in any language:
    a summary (MIN_CHARS), and replaces more than twice as many messages as it has.
 4. Where it is as long as a summary and stands before the whole stored history, it replaces nothing:
    pi sends this where a single turn is all that there is.
+
+Codex keeps what the user said and leaves out the rest: its history begins with stored messages of
+the user, and its summary stands behind the newest one. It is as long as a summary, and what comes
+behind it is new. Inside a task nothing comes behind it, and then the stored task is not at its end.
 """
 
 import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from chatcore.contrib.compat.chat_completions.messages import StoredMessage
 from chatcore.contrib.compat.client_messages import ClientMessage
@@ -100,6 +105,38 @@ def find_client_summary(
         key="-".join(map(_build_digest, head)),
         length=len(head),
         boundary_seq=None if tail_start is None else _find_boundary(stored_messages, tail_start),
+    )
+
+
+def find_summary_behind_questions(
+    session: Session, messages: Sequence[ClientMessage], stored_messages: Sequence[StoredMessage]
+) -> ClientSummary | None:
+    """Return the summary that stands behind the user's messages; None if there is none.
+
+    These are a part of it: the client sends them in place of the older messages, too.
+    """
+    questions = list(takewhile(lambda message: message.role == "user", messages))
+    stored_questions = [message for message in stored_messages if message.role == "user"]
+    if not stored_questions or stored_messages[-1].role == "user":
+        return None
+    newest_text = stored_questions[-1].content.strip()
+    texts = [message.content.strip() for message in questions]
+    if newest_text not in texts:
+        return None
+    length = len(texts) - texts[::-1].index(newest_text) + 1
+    head = messages[:length]
+    if length > len(questions) or len(head[-1].content) < MIN_CHARS or head[-1].files:
+        return None
+    is_open = stored_messages[-1].role == "tool" or bool(stored_messages[-1].calls)
+    if length == len(messages) and not is_open:
+        return None
+    if session.messages.filter(role="user", content=head[-1].content).exists():
+        return None
+    return ClientSummary(
+        text="\n\n".join(message.content for message in head),
+        key="-".join(map(_build_digest, head)),
+        length=length,
+        boundary_seq=None,
     )
 
 

@@ -16,6 +16,7 @@ from chatcore.contrib.compat.chat_completions.client_summaries import (
     ClientSummary,
     drop_known_summaries,
     find_client_summary,
+    find_summary_behind_questions,
     list_known_keys,
 )
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
@@ -302,8 +303,15 @@ def _match_summarized(
     """
     known_keys = list_known_keys(session)
     rest = drop_known_summaries(messages, known_keys) if known_keys else messages
-    if rest and rest[0] is not messages[0]:
+    if not rest:
+        return HistoryMatch(regenerate_pk=stored_messages[-1].pk)
+    if rest[0] is not messages[0]:
         return _match_behind_summary(session, rest, stored_messages)
+    summary = find_summary_behind_questions(session, rest, stored_messages)
+    if summary:
+        # Inside a task the summary is the newest message, and it is what is answered.
+        new_messages = rest[summary.length :] or rest[summary.length - 1 :]
+        return HistoryMatch(new_messages=new_messages, summary=summary)
     head_length, start, length = _find_tail(rest, stored_messages)
     summary = find_client_summary(
         session,

@@ -1,10 +1,13 @@
 """Find where a request goes on: in which session, and behind which of its messages."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from django.contrib.auth.models import User
 
+from chatcore.contrib.compat.chat_completions.client_summaries import ClientSummary
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
+from chatcore.contrib.compat.chat_completions.matching import match_history
 from chatcore.contrib.compat.chat_completions.memory import find_session
 from chatcore.contrib.compat.client_messages import ClientMessage
 from chatcore.contrib.compat.models import StoredResponse
@@ -19,7 +22,7 @@ class Origin:
 
     Without `session` a new conversation begins. `head_seq` is the message that the input follows:
     0 for none, None for the newest one. `key` is the hash of the conversation so far, empty if it
-    is unknown.
+    is unknown. `client_summary` is what the client sends in place of older messages.
     """
 
     messages: list[ClientMessage]
@@ -29,6 +32,7 @@ class Origin:
     key: str = ""
     system_texts: list[str] = field(default_factory=list)
     summary: str = ""
+    client_summary: ClientSummary | None = None
 
     def add_system_texts(self, request: ResponseRequest) -> list[str]:
         """Return the system texts so far with those of a request, each once.
@@ -69,9 +73,7 @@ def find_origin(user: User, request: ResponseRequest) -> Origin:
         return _continue_response(known_history.record, known_history.new_messages)
     if named_session is None:
         return Origin(messages=messages, key="")
-    # Another history than the stored one takes its place; only what is new is appended.
-    is_whole = any(message.role == "assistant" for message in messages)
-    return Origin(messages=messages, session=named_session, head_seq=0 if is_whole else None)
+    return _continue_history(named_session, request, known_messages)
 
 
 def get_owned_conversation(user: User, conversation_id: str) -> Session:
@@ -101,6 +103,27 @@ def _continue_response(record: StoredResponse, messages: list[ClientMessage]) ->
         previous=record,
         key=history.build_next_key(record),
         system_texts=record.system_texts,
+    )
+
+
+def _continue_history(
+    session: Session, request: ResponseRequest, messages: Sequence[ClientMessage]
+) -> Origin:
+    """Return what a history continues of which no response is known."""
+    if not messages:
+        return Origin(messages=request.input.messages, session=session)
+    history_match = match_history(session, messages)
+    new_messages = list(history_match.new_messages)
+    head_seq = history_match.superseded_after
+    if history_match.regenerate_pk is not None:
+        head_seq = session.messages.get(pk=history_match.regenerate_pk).seq
+    known_count = len(messages) - len(new_messages)
+    return Origin(
+        messages=new_messages if known_count else request.input.messages,
+        session=session,
+        head_seq=head_seq,
+        key=history.extend_key(request.history_seed, messages[:known_count]),
+        client_summary=history_match.summary,
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from chatcore.base.rest.problems import InvalidFieldError
+from chatcore.contrib.compat.chat_completions.client_summaries import announce_summary
 from chatcore.contrib.compat.client_messages import ClientMessage
 from chatcore.contrib.compat.responses import history, ids
 from chatcore.contrib.compat.responses.input_items import InputApproval
@@ -65,6 +66,9 @@ def resume_turn(request: ResponseRequest, origin: Origin, session: Session) -> R
             key=history.extend_key(origin.key, results) if is_known else "",
         )
     after_seq = Session.objects.values_list("last_seq", flat=True).get(pk=session.pk)
+    if origin.client_summary:
+        locked_session = Session.objects.lock(session.pk)
+        announce_summary(locked_session, origin.client_summary, after_seq=after_seq)
     if client_results:
         turn, after_event_seq = control.submit_tool_results(session, client_results)
     if decisions:

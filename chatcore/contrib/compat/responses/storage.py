@@ -10,6 +10,7 @@ from django.db import transaction
 
 from chatcore.base.databases.person_lock import lock_person
 from chatcore.base.rest.problems import InvalidFieldError
+from chatcore.contrib.compat.chat_completions.client_summaries import announce_summary
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.memory import find_session
 from chatcore.contrib.compat.chat_completions.streams import wait_for_stopped_answer
@@ -59,7 +60,9 @@ def store_input(user: User, request: ResponseRequest) -> tuple[Session, Origin]:
         locked_session = Session.objects.lock(session.pk)
         leases.refuse_open_turn(locked_session)
         _check_out(locked_session, origin.head_seq)
+        last_seq = locked_session.last_seq
         import_messages(locked_session, origin.messages)
+        announce_summary(locked_session, origin.client_summary, after_seq=last_seq)
         _apply_settings(locked_session, request, origin)
     session.refresh_from_db()
     return session, origin
@@ -172,6 +175,7 @@ def _answer(
         record.request["metadata"] = compaction["links"] | record.request["metadata"]
     _apply_settings(locked_session, request, origin)
     record.turn = _start_turn(locked_session, origin.messages, request.tools)
+    announce_summary(locked_session, origin.client_summary, after_seq=record.after_seq)
     _attach_servers(record, request)
     client_tools.limit_calls(record.turn, request.echo["max_tool_calls"])
     if next_question and len(origin.messages) == 1:
