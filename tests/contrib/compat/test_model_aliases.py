@@ -74,8 +74,10 @@ def test_an_operator_names_what_is_meant(
     add_model(model, "small")
     assert ask(client, HAIKU, scripted) == "small"
     assert ask(client, "claude-heron", scripted) == "test-model"
-    names = [each.id for each in client.models.list()]
-    assert names.count("claude-heron") == 1
+    models = {each.id: each.to_dict() for each in client.models.list()}
+    names = list(models)
+    assert models["claude-heron"]["alias_of"] == "scripted/test-model"
+    assert "alias_of" not in models["scripted/test-model"]
     assert not any("*" in name or name == "x" for name in names)
     assert client.models.retrieve("claude-heron").id == "claude-heron"
     with pytest.raises(NotFoundError):

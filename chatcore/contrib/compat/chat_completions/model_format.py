@@ -12,7 +12,7 @@ UNKNOWN_DATE = "1970-01-01T00:00:00Z"  # what Anthropic's API says where it does
 def format_models(models: Sequence[AiModel]) -> dict[str, object]:
     """Return all models on one page, and once more under each name of an operator's."""
     data = [format_model(model) for model in models]
-    data += [format_model(model) | {"id": alias} for alias, model in list_aliases(models)]
+    data += [format_model(model, alias=alias) for alias, model in list_aliases(models)]
     return {
         "object": "list",
         "data": data,
@@ -22,10 +22,14 @@ def format_models(models: Sequence[AiModel]) -> dict[str, object]:
     }
 
 
-def format_model(model: AiModel) -> dict[str, object]:
-    """Return the model. `context_window` and `max_output_tokens` are our additions."""
+def format_model(model: AiModel, *, alias: str = "") -> dict[str, object]:
+    """Return the model, under another name if it has an alias.
+
+    `context_window`, `max_output_tokens` and `alias_of` are our additions.
+    """
+    names = {"id": alias, "alias_of": str(model)} if alias else {"id": str(model)}
     return {
-        "id": str(model),
+        **names,
         "object": "model",
         "created": 0,
         "owned_by": model.provider.name,

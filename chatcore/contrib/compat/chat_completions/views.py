@@ -89,7 +89,7 @@ class ModelDetailView(ModelsView):
         """Return the model of this name, or of `provider/name`."""
         model = get_usable_model(request.user, name)
         is_alias = name not in (model.name, str(model))
-        return Response(format_model(model) | ({"id": name} if is_alias else {}))
+        return Response(format_model(model, alias=name if is_alias else ""))
 
 
 WITHOUT_VERSION = " The base address of OpenAI's clients ends in /v1 here: {origin}/v1."
