@@ -56,6 +56,8 @@ def export_session(session: Session) -> dict[str, Any]:
     settings = {name: getattr(session, name) for name in (*SETTING_FIELDS, "last_seq")}
     settings["model"] = str(session.model) if session.model else None
     settings |= {name: getattr(session, name).isoformat() for name in ("created_at", "updated_at")}
+    if session.parent_id:
+        settings["parent"] = str(session.parent_id)
     provider = session.model.provider if session.model else None
     settings["params"] = provider_params.select_params(session.params, provider)
     return {

@@ -111,10 +111,12 @@ def import_session(
     owner: Any,
     export_data: object,
     *,
+    parent: Session | None = None,
     on_stored: Callable[[Session], object] = lambda session: None,
 ) -> Session:
     """Create a session of the user `owner` from what `export_session` returned, with its summary.
 
+    The session above it has another id here than in the file, so it is there only as `parent`.
     `on_stored` is called in the transaction that shows it.
 
     Raises InvalidImport, which names the field; then nothing is stored.
@@ -154,6 +156,7 @@ def import_session(
             draft.show(
                 message_count=sum(row.branch is None for row in rows),
                 last_seq=last_seq,
+                parent=parent,
                 **times,
             )
             if imported_context:

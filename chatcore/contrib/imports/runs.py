@@ -41,6 +41,7 @@ NOTHING_SAID = "Nothing was said in it."
 _GREW_APART = (
     "It has changed since it came in, and the chat here has gone on too. So it came in once more."
 )
+_PARENT_MISSING = "The conversation that it belonged to is not here."
 
 
 class ImportLost(Exception):
@@ -193,10 +194,15 @@ class ImportRun:
             return
         values = {"digests": [], "other_digest": digest}
         notes = [_GREW_APART] if known else []
+        parent_id = _get_own_setting(item.own_session, "parent")
+        parent = self._find_parent(item.product, parent_id)
+        if parent_id and parent is None:
+            notes.append(_PARENT_MISSING)
         try:
             self._last_session = importer.import_session(
                 self.row.owner,
                 item.own_session,
+                parent=parent,
                 on_stored=lambda session: self._settle_chat(
                     item, session, foreign_id, notes, values | {"last_seq": session.last_seq}
                 ),
@@ -206,12 +212,20 @@ class ImportRun:
 
     def _is_still_here(self, name: str, own_session: object) -> bool:
         """Return True if the session itself is still there, as far as the export or farther."""
-        settings = own_session.get("session") if isinstance(own_session, dict) else None
-        last_seq = settings.get("last_seq") if isinstance(settings, dict) else None
+        last_seq = _get_own_setting(own_session, "last_seq")
         if not _is_uuid(name) or not isinstance(last_seq, int):
             return False
         sessions = Session.objects.filter(pk=UUID(name), owner=self.row.owner_id)
         return sessions.filter(last_seq__gte=last_seq).exists()
+
+    def _find_parent(self, product: str, name: object) -> Session | None:
+        """Return the session above one that Chatcore exported, if it is here: it came before."""
+        if not isinstance(name, str) or not _is_uuid(name):
+            return None
+        known = self._find_known(product, name)
+        if known:
+            return known.session
+        return Session.objects.filter(pk=UUID(name), owner=self.row.owner_id).first()
 
     def _find_model(self, name: str) -> AiModel | None:
         if name not in self._models:
@@ -347,6 +361,12 @@ def clean_id(foreign_id: str) -> str:
     """Return the id of a foreign chat as the column holds it."""
     text = clean_text(foreign_id)
     return text if len(text) <= 255 else hashlib.sha256(text.encode()).hexdigest()
+
+
+def _get_own_setting(own_session: object, name: str) -> object:
+    """Return a setting of a session that Chatcore exported; None where there is none."""
+    settings = own_session.get("session") if isinstance(own_session, dict) else None
+    return settings.get(name) if isinstance(settings, dict) else None
 
 
 def _is_uuid(name: str) -> bool:

@@ -3,6 +3,7 @@
 import json
 from datetime import timedelta
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from django.contrib.auth.models import User
@@ -229,6 +230,33 @@ def test_the_own_archive_comes_back_whole(api: APIClient, user: User, tmp_path: 
     after = {session.title: _export(api, session) for session in Session.objects.all()}
     assert after == before
     call_command("verify")
+
+
+def test_a_subagent_comes_back_below_its_conversation(
+    api: APIClient, user: User, tmp_path: Any
+) -> None:
+    names = ("Away", "Task", "Agent of the task", "Agent of another one")
+    away, task, *agents = [Session.objects.create(owner=user, title=name) for name in names]
+    for agent, parent in zip(agents, (task, away), strict=True):
+        Session.objects.filter(pk=agent.pk).update(parent=parent)
+    for session in (task, *agents):
+        messages = {"messages": [{"role": "user", "content": session.title}]}
+        path = f"/api/v1/sessions/{session.pk}/messages/import"
+        assert api.post(path, messages, format="json").status_code == 201
+    exported = json.loads(_export(api, agents[0]))
+    call_command("export_user", user.get_username(), str(tmp_path / "all.zip"))
+    Session.objects.all().delete()
+    files = ZipFile(tmp_path / "all.zip")
+    kept = [(name, files.read(name)) for name in files.namelist() if str(away.pk) not in name]
+    result = api.generic("POST", "/api/v1/imports", _any(pack(kept)), "application/zip").json()
+    parents = {each.title: each.parent for each in Session.objects.select_related("parent")}
+    assert parents["Agent of the task"] == Session.objects.get(title="Task")
+    assert parents["Task"] is None
+    assert parents["Agent of another one"] is None
+    assert "The conversation that it belonged to is not here." in str(result)
+    # Alone, a session has no place below another one.
+    copy = api.post("/api/v1/sessions/import", exported, format="json").json()
+    assert Session.objects.get(pk=copy["id"]).parent is None
 
 
 @pytest.mark.parametrize("form", ["librechat", "openwebui"])
