@@ -195,3 +195,13 @@ def test_the_command_prints_the_same(user: User, signed_in: Client) -> None:
         call_command("connect", "pi", user="alice", model="nothing")
     with pytest.raises(CommandError, match="no active user bob"):
         call_command("connect", "pi", user="bob")
+
+
+def test_pi_is_started_with_the_model_because_a_provider_alone_is_not_enough(
+    user: User, signed_in: Client
+) -> None:
+    out, told = StringIO(), StringIO()
+    call_command("connect", "pi", user="alice", url="http://testserver", stdout=out, stderr=told)
+    assert "start: pi --model chatcore/test-model" in told.getvalue()
+    page = signed_in.post(f"{PAGE}block/", {"program": "pi"}).content.decode()
+    assert "<code>pi --model chatcore/test-model</code>" in page

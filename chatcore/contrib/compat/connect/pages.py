@@ -93,6 +93,7 @@ def _build_context(request: Any, data: Any) -> dict[str, object]:
         "models": models,
         "model": model,
         "settings_text": program.build_block(connection) if connection else "",
+        "start_command": program.build_start(connection) if connection else "",
         "secret": token,
         "problem": problem,
         "token": rows.first(),

@@ -52,7 +52,7 @@ class Connection:
 class Program:
     """A program: what it is called, where its block goes, and how it is started.
 
-    A block without a `file` is for a shell.
+    A block without a `file` is for a shell. `{model}` in `start` stands for the model's name.
     """
 
     key: str
@@ -64,6 +64,10 @@ class Program:
     def build_block(self, connection: Connection) -> str:
         """Return the text for the file or the shell."""
         return self.write(connection).strip() + "\n"
+
+    def build_start(self, connection: Connection) -> str:
+        """Return the command that starts the program with the model."""
+        return self.start.replace("{model}", shlex.quote(connection.name))
 
 
 def name_models(models: Sequence[AiModel]) -> dict[int, str]:
@@ -278,7 +282,7 @@ PROGRAMS: Mapping[str, Program] = {
             title="pi",
             write=_write_pi,
             file="~/.pi/agent/models.json",
-            start="pi --provider chatcore",
+            start="pi --model chatcore/{model}",
         ),
         Program(
             key="aider",

@@ -48,7 +48,7 @@ class Command(BaseCommand):
         connection = build_connection(owner, address=url, token=text, model=row)
         assert connection
         place = f"In {chosen.file}" if chosen.file else "In a terminal"
-        self.stderr.write(f"{place}, then start: {chosen.start}")
+        self.stderr.write(f"{place}, then start: {chosen.build_start(connection)}")
         self.stdout.write(chosen.build_block(connection))
 
     def _find_user(self, name: str) -> User:
