@@ -157,6 +157,7 @@ def _read_opencode(headers: Headers, body: Fields) -> _Names | None:
 
 
 CLAUDE_CODE, CODEX, OPENCODE = "Claude Code", "Codex", "opencode"
+UNKNOWN = ""  # the programs that name nothing
 # The only table of programs that name their conversations.
 PROGRAMS: Mapping[str, Callable[[Headers, Fields], _Names | None]] = {
     CLAUDE_CODE: _read_claude_code,
@@ -177,6 +178,12 @@ _SIDE_PROMPTS = {
     ),
     CODEX: (r"You are performing a CONTEXT CHECKPOINT COMPACTION\.",),
     OPENCODE: (r"Provide a detailed prompt for continuing our conversation above\.",),
+    UNKNOWN: (
+        # Continue
+        r"Please provide a concise summary of our conversation so far, capturing the key context,",
+        # Qwen Code
+        r"You are the component that summarizes a conversation when its context window is about",
+    ),
 }
 _SIDE_LINES = {
     program: re.compile(rf"^({'|'.join(lines)})", re.MULTILINE)

@@ -1,0 +1,113 @@
+"""Conversations of coding programs without names, with the requests as the programs sent them."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+import pytest
+from openai import OpenAI
+
+from chatcore.base.runner import turn_runner
+from chatcore.models import Session
+from chatcore.providers.base import ToolCall
+from chatcore.sessions import verification
+from models_registry.models import AiModel
+from tests.support.openai_client import MODEL, client, list_completions
+from tests.support.recorded_programs import load_recording, send_recording
+from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_wire import Reply
+
+__all__ = ["client"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PROGRAMS = ("cline-3.0.65", "continue-1.5.47", "opencode-1.18.33", "pi-1.6.0", "qwen-code-0.24.4")
+FACT = "The code is K7Q."
+
+
+@pytest.fixture(autouse=True)
+def widen_window(model: AiModel) -> None:
+    AiModel.objects.filter(pk=model.pk).update(context_window_size=65_536)
+
+
+@pytest.fixture(autouse=True)
+def verify_sessions(client: OpenAI) -> Iterator[None]:
+    yield
+    turn_runner.drain()
+    for session in Session.objects.all():
+        assert not verification.check_session(session.pk)
+
+
+def send(client: OpenAI, name: str, **members: Any) -> None:
+    response = send_recording(client, load_recording(name), model=MODEL, **members)
+    assert response.status_code == 200, response.text
+    turn_runner.drain()
+
+
+def read_calls(messages: list[Any]) -> list[ToolCall]:
+    calls = next(message["tool_calls"] for message in messages if message.get("tool_calls"))
+    return [ToolCall(id=call["id"], **call["function"]) for call in calls]
+
+
+def send_rounds(client: OpenAI, scripted: ScriptedModel, name: str) -> list[Any]:
+    """Send the first question and the result of its call; return the messages of the second."""
+    messages: list[Any] = load_recording(f"{name}-round")["body"]["messages"]
+    scripted.script(Reply(tool_calls=read_calls(messages)), Reply(text="Done."))
+    send(client, f"{name}-first")
+    send(client, f"{name}-round")
+    return messages
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_conversation_is_one_session_with_the_users_first_words(
+    client: OpenAI, scripted: ScriptedModel, name: str
+) -> None:
+    messages = send_rounds(client, scripted, name)
+    said = {"role": "assistant", "content": "Done."}
+    question = {"role": "user", "content": "And now?"}
+    send(client, f"{name}-round", messages=[*messages, said, question])
+    assert Session.objects.get().title.lstrip('"').startswith(FACT)
+    sent = list_completions(scripted)[-1].json
+    recorded = load_recording(f"{name}-round")["body"]
+    names = [tool["function"]["name"] for tool in recorded["tools"]]
+    assert [tool["function"]["name"] for tool in sent["tools"]] == names
+    # Cline sends two messages of the user, which are one for the provider.
+    roles = [role for role, _ in groupby(each["role"] for each in (*messages, said, question))]
+    assert [message["role"] for message in sent["messages"]] == roles
+    assert FACT in str(sent["messages"])
+
+
+@pytest.mark.parametrize("name", ["continue-1.5.47", "qwen-code-0.24.4"])
+def test_a_summary_that_a_program_asks_for_begins_no_session(
+    client: OpenAI, scripted: ScriptedModel, name: str
+) -> None:
+    messages = send_rounds(client, scripted, name)
+    said = {"role": "assistant", "content": "Done."}
+    ask = load_recording(f"{name}-summary")["body"]["messages"][-1]
+    scripted.script(Reply(text="All is listed."))
+    send(client, f"{name}-summary", messages=[*messages, said, ask])
+    assert not Session.objects.exists()
+    question = {"role": "user", "content": "And now?"}
+    send(client, f"{name}-round", messages=[*messages, said, question])
+    assert "summar" not in str(list_completions(scripted)[-1].json["messages"][-2:])
+    assert Session.objects.get().title.startswith(FACT)
+
+
+def test_a_title_of_opencode_begins_no_session(client: OpenAI) -> None:
+    send(client, "opencode-1.18.33-title")
+    assert not Session.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["first", "commit"])
+def test_aider_is_answered_and_its_examples_begin_no_session(client: OpenAI, name: str) -> None:
+    send(client, f"aider-0.86.2-{name}")
+    assert not Session.objects.exists()
+
+
+def test_llm_goes_on_in_one_session(client: OpenAI, scripted: ScriptedModel) -> None:
+    second = load_recording("llm-0.36-second")["body"]["messages"]
+    scripted.script(Reply(text=second[1]["content"]))
+    send(client, "llm-0.36-first")
+    send(client, "llm-0.36-second")
+    session = Session.objects.get()
+    assert session.title.startswith(FACT)
+    assert session.message_count == 4
