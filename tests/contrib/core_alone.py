@@ -63,9 +63,9 @@ PATHS = {
 
 
 def find_words(text: str) -> list[str]:
-    names = [app.name for app in list_absent_apps()]
-    found = [re.search(f"(?i).{{0,40}}{WORDS[name]}.{{0,40}}", text) for name in names]
-    return [match[0] for match in found if match]
+    """Return each absent app's first word in the text, between the 40 characters around it."""
+    found = [re.search(WORDS[app.name], text, re.IGNORECASE) for app in list_absent_apps()]
+    return [text[max(0, match.start() - 40) : match.end() + 40] for match in found if match]
 
 
 def test_it_is_absent_indeed() -> None:
