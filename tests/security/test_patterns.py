@@ -61,7 +61,7 @@ def test_a_doubled_text_takes_twice_the_steps() -> None:
         growth, attack = measure_growth(item)
         if growth > DOUBLED and item.place not in BOUNDED:
             slow[f"{item.place} {item.pattern.pattern!r}"] = (round(growth, 1), attack)
-    assert slow == {}
+    assert not slow, "\n".join(f"{place} {found}" for place, found in slow.items())
 
 
 @pytest.mark.slow
