@@ -44,7 +44,7 @@ _LINE_START = re.compile(r"(?:\A|\n|\\n)[ \t\"'-]*\Z")
 _EXPRESSION = re.compile(r"[(\[{<$,]|[a-z_]\.[a-z_]")
 # A table's line of names, and the line below it.
 _SEPARATORS = ("|", "\t", ";", ",")
-_COLUMN_NAME = re.compile(r"\s*[\"'*`]*(?:[A-Za-z][\w .-]{0,40})?[\"'*`]*\s*\Z")
+_COLUMN_NAME = re.compile(r"\A\s*+[\"'*`]*+(?:[A-Za-z][\w .-]{0,40})?[\"'*`]*+\s*+\Z")
 _COLUMN_WORD = re.compile(r"[\"']?[A-Za-z][\w.-]{0,40}[\"']?\s*\Z")  # in no sentence
 _SECRET_COLUMN = re.compile(
     r"passw|secret|token|passphrase|credential|key|pwd|passwort|contraseña|senha|hasło",

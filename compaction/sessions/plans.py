@@ -19,7 +19,7 @@ HEADING = "The newest list of the tool {tool} (message {seq}), word for word:"
 UNKNOWN_WINDOW_CHARS = 8_000
 NO_ARGUMENTS = ("", "{}", "null")
 # What programs write before the name of a tool: `mcp__x__`, `functions.`, `x/`, `x:`.
-_SERVER_PREFIX = re.compile(r".*(?:__|[./:])", re.DOTALL)
+_SERVER_MARK = re.compile(r"__|[./:]")
 MAX_CALLERS = 50  # messages that are looked at: most name the tool because they call it
 
 
@@ -65,5 +65,5 @@ def _find_plan(session_id: UUID, boundary_seq: int, names: tuple[str, ...]) -> s
 def _is_plan(call: Mapping[str, str], names: Collection[str]) -> bool:
     """Return whether a call replaces a list. One without arguments reads it."""
     name = call["name"].casefold()
-    is_known = name in names or _SERVER_PREFIX.sub("", name) in names
+    is_known = name in names or _SERVER_MARK.split(name)[-1] in names
     return is_known and call["arguments"].strip() not in NO_ARGUMENTS

@@ -120,7 +120,9 @@ _WRITTEN_CALL = re.compile(
     re.IGNORECASE,
 )
 # Also where its end is missing.
-_DATA = re.compile(r"\A(?:[\[{]\s*)+\"[^\"\n]{0,80}\"\s*[:,\]}]|\A[{\[].*\".*[}\]]\Z", re.DOTALL)
+_DATA = re.compile(
+    r"\A(?:[\[{]\s*)+\"[^\"\n]{0,80}\"\s*[:,\]}]|\A[{\[][^\"]*+\".*(?<=[}\]])\Z", re.DOTALL
+)
 _WEB_PAGE = re.compile(r"\A\s*<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
 _HEADING = re.compile(
     r"^[^\S\n]*+(#{1,6}\s.*|[*_]{2}[^*_\n]+[*_]{2}:?|[^:\n]{1,60}:)[^\S\n]*$"

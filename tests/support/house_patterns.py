@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("chatcore", "compaction", "models_registry")
+PACKAGES = ("chatcore", "compaction", "models_registry", "textkit")
 ANCHORED = {"match", "fullmatch"}
 APPLIED = ANCHORED | {"search", "sub", "subn", "split", "findall", "finditer"}
 

@@ -23,8 +23,10 @@ TEXT_KEYS = {
     "reasoning_text": "text",
     "refusal": "refusal",
 }
+# Up to the next mark of the same kind: to search behind each opening one takes a text's square.
 _REMINDERS = re.compile(
-    r"<system-reminder>.*?</system-reminder>|<system-message>.*?</system-message>", re.DOTALL
+    r"<system-reminder>(?:[^<]++|<(?!/?system-reminder>))*+</system-reminder>"
+    r"|<system-message>(?:[^<]++|<(?!/?system-message>))*+</system-message>"
 )
 # Given a part, its path and the number of its file in its message: the file, not stored yet.
 FileReader = Callable[[Mapping[str, object], str, int], Attachment]

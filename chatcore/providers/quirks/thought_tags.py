@@ -30,7 +30,7 @@ _ANSWER_MARK = re.compile(
     re.IGNORECASE,
 )
 _HARMONY_END = "<|end|>"
-_SENTENCE_END = re.compile(r"(?:\n|[.!?:…,])\s*\Z")
+_SENTENCE_ENDS = tuple(".!?:…,")
 _FIRST_CHARS = 200  # of an answer, which a thought may follow
 _TEMPLATE_CLOSING = "</think>"
 _LONE_CLOSING = re.compile(r"\n</think>", re.IGNORECASE)
@@ -195,8 +195,10 @@ def remove_thoughts(text: str) -> str:
 
 def _may_precede_thought(text: str) -> bool:
     """Return whether a text is nothing but a first sentence or line."""
-    is_line = len(text) <= _FIRST_CHARS and "\n" not in text.strip()
-    return not text.strip() or (is_line and bool(_SENTENCE_END.search(text)))
+    words = text.rstrip()
+    is_line = len(text) <= _FIRST_CHARS and "\n" not in words.lstrip()
+    is_ended = words.endswith(_SENTENCE_ENDS) or "\n" in text[len(words) :]
+    return not words or (is_line and is_ended)
 
 
 def _count_begun(text: str, closing: str) -> int:

@@ -25,7 +25,7 @@ _LABEL = re.compile(r"\A[*_]*[A-ZÄÖÜ][^:.!?\n]{0,40}:[*_]*\s+")
 LEAST_SHARE = 0.4  # of a summary's words must be left when untrue sentences are removed
 LEAST_WORDS = 4
 _EMPTY_ITEM = re.compile(r"^[ \t]*(?:[-*•–+]|\(?\d{1,3}[.)])[ \t]*$\n?", re.MULTILINE)
-_CODE_MARK = re.compile(r"\s*(?:> ?)*(?:(?:```|~~~).*|</?(?:pre|code)\b[^>]*>)?")
+_CODE_MARK = re.compile(r"\A\s*(?:> ?)*(?:(?:```|~~~).*|</?(?:pre|code)\b[^>]*>)?")
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 

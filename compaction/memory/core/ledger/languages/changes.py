@@ -223,10 +223,11 @@ FORGETTING: Mapping[str, ForgetWords] = {
 PRETENDING: Mapping[str, str] = {
     "en": r"\b(?:pretend|act as (?:if|though)|act like) (?:that )?(?:i|we)(?:'d)? "
     r"(?:have |had )?(?:never|not|didn't|hadn't|did not)\b",
-    "de": r"\btu(?:n sie)? (?:bitte )?(?:einfach )?so, als (?:ob|hätte) (?:ich|wir)\b(?=.*\bni)",
+    "de": r"\btu(?:n sie)? (?:bitte )?(?:einfach )?so, als (?:ob|hätte) (?:ich|wir)\b"
+    r"(?=.{0,200}\bni)",
     "fr": r"\b(?:fais|faites|faire) comme si (?:je|nous) n",
     "es": r"\b(?:haz|haga|hagamos|hacer) (?:como si|de cuenta que) (?:yo )?(?:nunca|no)\b",
     "it": r"\b(?:fai|facciamo|faccia) (?:finta|conto) che (?:io )?non\b",
     "pt": r"\b(?:faz|faça|faca|finge|finja) (?:de conta )?que (?:eu )?(?:nunca|não)\b",
-    "nl": r"\bdoe (?:maar )?alsof ik\b(?=.*\b(?:nooit|niet|niets)\b)",
+    "nl": r"\bdoe (?:maar )?alsof ik\b(?=.{0,200}\b(?:nooit|niet|niets)\b)",
 }
