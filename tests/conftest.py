@@ -20,7 +20,7 @@ from rest_framework.test import APIClient
 import chatcore.urls  # noqa: F401 - the pages of the admin, in the order in which they register
 from chatcore.base.rest import turn_rate
 from chatcore.base.runner import turn_runner
-from chatcore.contrib.metrics import definitions
+from chatcore.contrib.metrics import definitions, snapshots
 from chatcore.models import Session
 from chatcore.providers.registry import warm_up
 from chatcore.sessions import deletion
@@ -41,6 +41,7 @@ settings.load_profile(os.environ.get("CHATCORE_HYPOTHESIS", "same"))
 
 LONG_WAIT_SECONDS = 10  # the longest waits are told at the end of the run
 
+snapshots.WRITE_SECONDS = 60.0  # a process of tests has the labels of thousands of models
 gc.disable()  # until all tests are collected: what is loaded until then stays to the end
 use_fast_flush()
 share_static_files()
