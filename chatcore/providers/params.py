@@ -167,20 +167,28 @@ def find_unknown_names(params: Mapping[str, object], provider: Provider | None) 
     return {name: detail for name in params if name not in names}
 
 
-def find_missing_room(params: Mapping[str, object], model: AiModel) -> dict[str, str]:
-    """Return what to say of parameters with which the thoughts would leave an answer no room.
+def get_thinking(params: Mapping[str, object], model: AiModel) -> Mapping[str, object]:
+    """Return the parameter `thinking` as it is sent; empty if the model is not asked to think.
 
-    Each request with them would be refused. The thoughts may be those of the provider's option
-    `body`.
+    That of the provider's option `body` stands above the others.
     """
     body = model.provider.options.get("body")
-    sent_params = {**(body if isinstance(body, Mapping) else {}), **params}
+    sent_params = {**params, **(body if isinstance(body, Mapping) else {})}
     thinking = sent_params.get("thinking")
     if not isinstance(thinking, Mapping) or thinking.get("type") == "disabled":
         return {}
+    return thinking
+
+
+def find_missing_room(params: Mapping[str, object], model: AiModel) -> dict[str, str]:
+    """Return what to say of parameters with which the thoughts would leave an answer no room.
+
+    Each request with them would be refused.
+    """
+    thinking = get_thinking(params, model)
     budget = parse_count(thinking.get("budget_tokens")) or 0
     limit = model.max_output_tokens
-    if "thinking" in params and budget and limit and budget >= limit:
+    if thinking is params.get("thinking") and budget and limit and budget >= limit:
         return {"thinking": f"budget_tokens must be less than the {limit} that the model writes."}
     max_tokens = parse_count(params.get("max_tokens"))
     if max_tokens and max_tokens <= budget:

@@ -257,6 +257,33 @@ def test_the_compatible_apis_refuse_room_that_thoughts_do_not_leave(
         assert api.post("/v1/messages/count_tokens", request).status_code == 200
 
 
+@pytest.mark.parametrize("limits", [{"max_output_tokens": 8_000}, {"context_window_size": 16_000}])
+def test_what_a_model_cannot_write_shortens_its_thoughts_too(
+    limits: Body, session: Session, scripted: ScriptedModel, api: APIClient
+) -> None:
+    Provider.objects.update(protocol="anthropic", base_url=scripted.anthropic_base_url)
+    AiModel.objects.update(**{"context_window_size": 200_000, **limits})
+    request = {
+        "model": str(session.model),
+        "messages": [{"role": "user", "content": "Hi"}],
+        "max_tokens": 32_000,
+    }
+    response = api.post("/v1/messages", request | {"thinking": THINKING})
+    assert response.status_code == 200, response.json()
+    sent = scripted.requests[-1].json
+    assert sent["max_tokens"] == 8_000
+    assert sent["thinking"] == THINKING | {"budget_tokens": 2_500}
+    Provider.objects.update(options={"body": {"thinking": THINKING}})
+    response = api.post("/v1/messages", request)
+    assert "8000 tokens together" in str(response.json())
+    Provider.objects.update(options={})
+    AiModel.objects.update(max_output_tokens=2_000)
+    response = api.post("/v1/messages", request | {"thinking": THINKING})
+    assert response.status_code == 400
+    assert "2000 tokens together" in str(response.json())
+    assert "more than" not in str(response.json())
+
+
 def test_an_import_refuses_room_that_thoughts_do_not_leave(
     session: Session, api: APIClient
 ) -> None:
@@ -273,6 +300,9 @@ def test_the_budget_of_the_server_counts_too(session: Session, api: APIClient) -
     path = f"/api/v1/sessions/{session.pk}"
     assert api.patch(path, {"params": {"max_tokens": 4_000}}).status_code == 400
     off = {"max_tokens": 4_000, "thinking": {"type": "disabled"}}
+    # What an operator sets is sent in place of what a session sets.
+    assert api.patch(path, {"params": off}).status_code == 400
+    Provider.objects.update(options={})
     assert api.patch(path, {"params": off}).status_code == 200
 
 

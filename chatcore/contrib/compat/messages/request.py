@@ -38,7 +38,8 @@ from chatcore.contrib.compat.messages.request_tools import (
 from chatcore.contrib.compat.messages.threads import ContinuedThread, NewThread, find_thread
 from chatcore.contrib.compat.programs import Keeping, ThreadName, name_thread
 from chatcore.providers.anthropic import PARAM_NAMES
-from chatcore.providers.params import list_extra_names
+from chatcore.providers.base import parse_count
+from chatcore.providers.params import get_thinking, list_extra_names
 from chatcore.providers.registry import get_capabilities
 from models_registry.models import AiModel
 
@@ -59,6 +60,7 @@ EFFORTS = {"low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh", "
 # An answer may take at most this part of the window, since clients ask for more than a small model
 # has, and nothing would be left of the window for the question.
 MAX_WINDOW_SHARE = 2
+MIN_BUDGET = 1_024  # tokens of thoughts, as Anthropic wants them at least
 
 SESSION_PREFIX = "session:"  # of a `metadata.user_id` that names a session
 # The fields that are read here, besides the parameters.
@@ -110,7 +112,8 @@ def build_params(
         raise InvalidFieldError("max_tokens", "Field required")
     values["tool_choice"] = choice.model_dump(exclude_none=True) if choice else None
     params = ParamsField().to_internal_value(values)
-    params["max_tokens"] = _limit_answer(params["max_tokens"], model)
+    wanted_tokens = params["max_tokens"]
+    params["max_tokens"] = _limit_answer(wanted_tokens, model)
     extra_names = list_extra_names(model.provider) - OWN_NAMES
     extra_values = {name: body[name] for name in extra_names if name in body}
     extra_params = ParamsField().to_internal_value(extra_values)
@@ -118,8 +121,9 @@ def build_params(
         metadata = body.get("metadata")
         if isinstance(metadata, Mapping) and isinstance(metadata.get("user_id"), str):
             params["metadata"] = {"user_id": metadata["user_id"]}
-        return extra_params | params
-    return extra_params | _translate_to_openai(params)
+    else:
+        params = _translate_to_openai(params)
+    return _limit_thoughts(extra_params | params, model, wanted_tokens=wanted_tokens)
 
 
 def list_untranslated(body: Mapping[str, object], model: AiModel) -> list[str]:
@@ -138,6 +142,26 @@ def _limit_answer(max_tokens: int, model: AiModel) -> int:
     if model.context_window_size:
         limits.append(max(1, model.context_window_size // MAX_WINDOW_SHARE))
     return min(limits)
+
+
+def _limit_thoughts(
+    params: dict[str, Any], model: AiModel, *, wanted_tokens: int
+) -> dict[str, object]:
+    """Return the parameters with room beside the thoughts, if the client's own limit has some.
+
+    What the thoughts may take is reduced as much as the limit was. Raises the 400 problem if too
+    little is left, or if the budget is the operator's.
+    """
+    max_tokens = params["max_tokens"]
+    thinking = get_thinking(params, model)
+    budget = parse_count(thinking.get("budget_tokens")) or 0
+    if not max_tokens <= budget < wanted_tokens:
+        return params
+    budget = budget * max_tokens // wanted_tokens
+    if budget < MIN_BUDGET or thinking is not params.get("thinking"):
+        detail = f"Thoughts and answer of this model may take {max_tokens} tokens together."
+        raise InvalidFieldError("thinking.budget_tokens", detail)
+    return {**params, "thinking": {**thinking, "budget_tokens": budget}}
 
 
 def _translate_to_openai(params: Mapping[str, Any]) -> dict[str, Any]:
