@@ -478,6 +478,21 @@ class SummaryClient:
             answer, delta_block = _split_answer(answer)
         if delta_block and not answer.text:
             raise SummaryMissing(delta_block)
+        try:
+            summary = self._check_answer(job, chunk, answer, call_prompt)
+            if is_last and (objection := job.find_objection(summary)):
+                raise SummaryFailed(objection)
+        except UntrueSummary:
+            raise  # its reason quotes the answer, and corrects the next one
+        except SummaryFailed as failure:
+            failure.reason = validation.add_quotation(failure.reason, answer.text)
+            raise
+        return SummaryResult(summary, delta_block)
+
+    def _check_answer(
+        self, job: SummaryJob, chunk: _Chunk, answer: CallResult, call_prompt: Prompt
+    ) -> str:
+        """Return the summary in an answer. Raises SummaryFailed with what is wrong with it."""
         summary = self.verifier.verify(
             self._validate_answer(job, chunk, answer, call_prompt),
             previous=chunk.previous_summary,
@@ -495,9 +510,7 @@ class SummaryClient:
         )
         if thinness:
             raise SummaryFailed(thinness)
-        if is_last and (objection := job.find_objection(summary)):
-            raise SummaryFailed(objection)
-        return SummaryResult(summary, delta_block)
+        return summary
 
     def _asks_to_shrink(self, job: SummaryJob, chunk: _Chunk) -> bool:
         """Return whether the prompt asks for fewer words than the earlier summary has."""
@@ -552,7 +565,9 @@ class SummaryClient:
     ) -> str:
         # A summary of summaries may repeat much of its text; one of messages must not.
         may_copy = job.options.rewrites_text
-        instruction = summary_prompt.extract_instruction(call_prompt.text)
+        instruction = summary_prompt.extract_instruction(
+            call_prompt.text, correction=job.options.correction
+        )
         return validation.extract_summary(
             answer,
             instruction=f"{call_prompt.system}\n{instruction}",

@@ -171,12 +171,14 @@ def build_instruction(
     return body + ending + taken_back_text + focus_text + correction_text
 
 
-def extract_instruction(text: str) -> str:
+def extract_instruction(text: str, *, correction: str = "") -> str:
     """Return the instruction of a call's message, without the transcript and the state.
 
-    What the user took back are words of the transcript too.
+    What the user took back are words of the transcript too, and the correction quotes the answer
+    before.
     """
-    return _TAKEN_BACK.sub("", _END_OF_DATA.split(text)[-1])
+    instruction = _TAKEN_BACK.sub("", _END_OF_DATA.split(text)[-1])
+    return instruction.replace(escape_delimiters(correction), "") if correction else instruction
 
 
 def remove_transcript(text: str) -> str:

@@ -295,6 +295,17 @@ def extract_summary(
     return summary
 
 
+def add_quotation(reason: str, answer: str) -> str:
+    """Return the reason with what the model wrote, if that is short enough to be a refusal.
+
+    So the reason is right in languages whose refusals are not recognized.
+    """
+    text = " ".join(strip_thoughts(answer).split())
+    if not text or len(text) >= REFUSAL_CHARS:
+        return reason
+    return f"{reason} The model wrote: “{text}”"
+
+
 def is_declined(answer: CallResult) -> bool:
     """Return whether a model wrote nothing at all, or began to say that it does not want to."""
     text = strip_thoughts(answer.text)

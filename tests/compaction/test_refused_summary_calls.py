@@ -22,6 +22,7 @@ from tests.support.compaction_sessions import (
     list_chat_calls,
     list_summary_calls,
 )
+from tests.support.frozen_talk import use_policy
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
@@ -490,3 +491,26 @@ def test_a_model_that_invents_calls_is_told_once_and_then_not_asked(
         engine.compact_now(session.pk, trigger="manual")
         counts.append(len(scripted.requests) - before)
     assert counts == ([3, 2, 2] if helps else [2, 0, 0])  # a run has two parts
+
+
+@pytest.mark.parametrize("policy", ["oneclaw", "chatcore"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Przykro mi, ale nie mogę streścić tej rozmowy.",
+        "К сожалению, я не могу обработать этот запрос.",
+        "Üzgünüm, bu içeriği özetleyemem.",
+        "Dazu darf ich aus Gründen der Sicherheit nichts schreiben.",
+        "I'm sorry, but I can't help with that.",
+    ],
+)
+def test_the_reason_has_what_the_model_wrote_in_place_of_a_summary(
+    words: str, policy: str, session: Session, scripted: ScriptedModel, api: APIClient
+) -> None:
+    use_policy(session, policy)
+    fill_session(session)
+    scripted.default = Reply(text=words)
+    run = api.post(f"/api/v1/sessions/{session.pk}/compact", {"wait": True}).json()
+    assert run["status"] == ("applied" if policy == "chatcore" else "fell_back")
+    assert words in run["reason"]
+    assert "instruction" not in run["reason"]
