@@ -508,9 +508,17 @@ def test_the_reason_has_what_the_model_wrote_in_place_of_a_summary(
     words: str, policy: str, session: Session, scripted: ScriptedModel, api: APIClient
 ) -> None:
     use_policy(session, policy)
-    fill_session(session)
+    said = (
+        "We are moving to Leipzig in May; the flat in Karlstrasse costs 980 euros a month. ",
+        "That is near the station and the market, so a bicycle will be enough there. ",
+    )
+    messages = [
+        {"role": ("user", "assistant")[number % 2], "content": said[number % 2] * 20}
+        for number in range(16)
+    ]
+    path = f"/api/v1/sessions/{session.pk}"
+    api.post(f"{path}/messages/import", {"messages": messages}, format="json")
     scripted.default = Reply(text=words)
-    run = api.post(f"/api/v1/sessions/{session.pk}/compact", {"wait": True}).json()
-    assert run["status"] == ("applied" if policy == "chatcore" else "fell_back")
-    assert words in run["reason"]
+    run = api.post(f"{path}/compact", {"wait": True}).json()
+    assert words in run["reason"], run
     assert "instruction" not in run["reason"]
