@@ -19,6 +19,7 @@ _MARKS = re.compile("[\u0300-\u036f]+")  # of Latin letters; others change the l
 _LETTERS = str.maketrans(
     {"œ": "oe", "æ": "ae", "ß": "ss", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"}
 )
+_PAIR = re.compile(r"(?<![\uac00-\ud7af])([\uac00-\ud7af]{2})|(?=([^\W\d_]{2}))(?![\uac00-\ud7af])")
 _GERMAN_SUFFIX = re.compile("(?:ern|em|er|en|es|e|n|s)$")
 
 
@@ -60,3 +61,19 @@ def stem_english(word: str) -> str:
         return word
     # A stemmer works on the word that it holds, so threads cannot share one.
     return str(snowballstemmer.stemmer("porter").stemWord(word))
+
+
+@functools.lru_cache(_CACHE_SIZE)
+def stem_word(word: str, algorithm: str) -> str:
+    """Return the stem of a word in lower case after an algorithm of Snowball, as "polish"."""
+    if len(word) > MAX_STEM_CHARS:
+        return word
+    return str(snowballstemmer.stemmer(algorithm).stemWord(word))
+
+
+def list_pairs(text: str) -> list[str]:
+    """Return each two letters that stand together, for languages that write no spaces.
+
+    Of a Korean word they are the first two, since endings follow.
+    """
+    return [korean or other for korean, other in _PAIR.findall(text)]

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 import pytest
+from rest_framework.test import APIClient
 
 from chatcore.models import Session
 from chatcore.providers.base import ToolCall
@@ -81,6 +82,73 @@ CASES = [
     ),
 ]
 
+OTHER_LANGUAGES = {
+    "pl": (
+        "Hasło do alarmu mojej matki to Bursztyn-4417.",
+        "Zapisałem alarm matki: Bursztyn-4417.",
+        "Czy możesz zapomnieć wszystko o alarmie mojej matki?",
+        ("Bursztyn-4417",),
+    ),
+    "ru": (
+        "Моего врача зовут Петров, телефон 555-0143.",
+        "Записал врача: Петров, 555-0143.",
+        "Пожалуйста, забудь, что я рассказывал тебе о моём враче.",
+        ("Петров", "555-0143"),
+    ),
+    "tr": (
+        "Kızımın alerjisi var, kart numarası TR-8841.",
+        "Not ettim: kızınızın alerjisi, TR-8841.",
+        "Kızımın alerjisi hakkında söylediğim her şeyi unutur musun?",
+        ("TR-8841",),
+    ),
+    "ar": (
+        "طبيبي اسمه أحمد ورقمه 555-0143.",
+        "سجلت رقم طبيبك 555-0143.",
+        "أريدك أن تنسى ما قلته لك عن طبيبي.",
+        ("555-0143",),
+    ),
+    "zh": (
+        "我的医生叫王建国，电话是555-0143。",
+        "好的，医生王建国，555-0143。",
+        "请忘记我告诉你的关于我医生的事。",
+        ("555-0143", "王建国"),
+    ),
+    "ja": (
+        "主治医は田中先生で、電話は555-0143です。",
+        "主治医の田中先生、555-0143ですね。",
+        "主治医について話したことは忘れてください。",
+        ("555-0143", "田中"),
+    ),
+    "ko": (
+        "제 의사는 김민수이고 전화는 555-0143입니다.",
+        "의사 김민수, 555-0143 기록했습니다.",
+        "제 의사에 대해 말한 것은 잊어 주세요.",
+        ("555-0143", "김민수"),
+    ),
+}
+CASES += OTHER_LANGUAGES.values()
+
+
+@pytest.mark.parametrize("policy", ["oneclaw", "chatcore"])
+@pytest.mark.parametrize("language", OTHER_LANGUAGES)
+def test_in_any_language_it_is_not_sent_after_a_compaction(
+    session: Session, scripted: ScriptedModel, api: APIClient, policy: str, language: str
+) -> None:
+    told, reply, request_to_forget, secrets = OTHER_LANGUAGES[language]
+    Session.objects.filter(pk=session.pk).update(policy=policy)
+    fill(session, [("user", told), ("assistant", reply), *BETWEEN])
+    fill(session, [("user", request_to_forget), ("assistant", "Ok.")])
+    fill_session(session)
+    scripted.default = summarize_or_chat(
+        summary=Reply(text=f"{told} The user goes to Porto by train and the hotel is paid.")
+    )
+    path = f"/api/v1/sessions/{session.pk}"
+    run = api.post(f"{path}/compact", {"wait": True}).json()
+    assert run["status"] == "applied", run["reason"]
+    preview = api.get(f"{path}/context/preview").json()
+    sent = json.dumps([preview["system"], preview["messages"]], ensure_ascii=False)
+    assert not [secret for secret in secrets if secret in sent], sent
+
 
 @pytest.mark.parametrize("policy", ["", "chatcore"])
 @pytest.mark.parametrize(("told", "reply", "request_to_forget", "secrets"), CASES)
@@ -140,6 +208,15 @@ def test_an_indirect_request_is_one(session: Session, told: str, request_to_forg
         ("The dog has the number 555-0143.", "You can't keep the dog in the office."),
         ("My teacher has the number 555-0143.", "Act as if you were my teacher."),
         ("Mon professeur a le numéro 555-0143.", "Fais comme si tu étais mon professeur."),
+        ("Hasło do alarmu to 555-0143.", "Zapomniałem hasła do alarmu."),
+        ("Hasło do alarmu to 555-0143.", "Nie zapomnij o alarmie."),
+        ("Пароль сигнализации 555-0143.", "Я забыл пароль сигнализации."),
+        ("Alarm kodu 555-0143.", "Alarm kodunu unutma lütfen."),
+        ("رقم طبيبي 555-0143.", "لا تنس طبيبي."),
+        ("我的医生的电话是555-0143。", "昨天我忘记去看医生了。"),
+        ("我的医生的电话是555-0143。", "请不要忘记我的医生。"),
+        ("医者の電話は555-0143です。", "医者に行くのを忘れてしまいました。"),
+        ("의사 전화는 555-0143입니다.", "의사에게 가는 것을 잊지 마세요."),
     ],
 )
 def test_what_is_no_request_removes_nothing(session: Session, told: str, no_request: str) -> None:

@@ -18,10 +18,11 @@ from compaction.memory.core.ledger.languages.changes import (
     PRONOUNS,
     TURNS,
 )
+from compaction.memory.core.ledger.languages.other_forgetting import OTHER_FORGETTING
 from compaction.memory.core.ledger.lines import LedgerLine, normalize_text
 from compaction.memory.core.ledger.sentences import mask_quotations
 from compaction.memory.core.ledger.values import CACHED_SENTENCES, find_values
-from textkit.stems import fold_letters, list_stems
+from textkit.stems import fold_letters, list_pairs, list_stems, stem_word
 from textkit.stop_words import STOP_WORDS
 
 NEAR_MESSAGES = 8  # a correction without a word of its subject is about what was said so recently
@@ -172,7 +173,8 @@ def _list_lines_about(line: LedgerLine, lines: Sequence[LedgerLine]) -> list[Led
         near_seqs = [other.seq for other in lines if line.seq - other.seq <= NEAR_MESSAGES]
         last_seq = max((seq for seq in near_seqs if seq < line.seq), default=0)
         return [other for other in lines if other.seq == last_seq and not other.pinned]
-    shared_counts = [len(stems & list_things(other.text)) for other in lines]
+    language = find_language(line.text)
+    shared_counts = [len(stems & list_things(other.text, language)) for other in lines]
     most = max(shared_counts, default=0)
     chosen_lines: list[LedgerLine] = []
     for other, shared in zip(lines, shared_counts, strict=True):
@@ -189,10 +191,12 @@ def _begins_with_pronoun(text: str) -> bool:
 
 
 @lru_cache(maxsize=CACHED_SENTENCES)
-def list_subject(text: str) -> frozenset[str]:
+def list_subject(text: str, language: str = "") -> frozenset[str]:
     """Return the stems of the words that say what a sentence is about, without its values."""
     for value in reversed(find_values(text)):
         text = f"{text[: value.start]} {text[value.end :]}"
+    if language:
+        return _list_other_stems(text.lower(), OTHER_FORGETTING[language].stemmer)
     plain_words = _WORD.findall(fold_letters(text.replace("’", "'")))
     words = (_ELISION.sub("", word.removesuffix("'s")) for word in plain_words)
     return frozenset(
@@ -200,9 +204,22 @@ def list_subject(text: str) -> frozenset[str]:
     )
 
 
-def list_things(text: str) -> frozenset[str]:
+def _list_other_stems(text: str, stemmer: str) -> frozenset[str]:
+    if stemmer:
+        return frozenset(stem_word(word, stemmer) for word in _WORD.findall(text))
+    return frozenset(list_pairs(text))
+
+
+def list_things(text: str, language: str = "") -> frozenset[str]:
     """Return the subject of a sentence and its values, as a request to forget may name them."""
-    return list_subject(text) | list_values(text)
+    return list_subject(text, language) | list_values(text)
+
+
+@lru_cache(maxsize=CACHED_SENTENCES)
+def find_language(text: str) -> str:
+    """Return the language of a request to forget that is compared in a way of its own."""
+    request = find_request(mask_quotations(text).lower().replace("’", "'"))
+    return request.language if request else ""
 
 
 @lru_cache(maxsize=CACHED_SENTENCES)
@@ -211,6 +228,8 @@ def list_request_subject(text: str) -> frozenset[str]:
     request = find_request(mask_quotations(text).lower().replace("’", "'"))
     if request is None:
         return frozenset()
+    if request.language:
+        return list_things(request.subject, request.language)
     small_words = {stem for word in request.small_words for stem in list_stems(word)[:1]}
     return (list_subject(request.subject) - small_words) | list_values(text)
 

@@ -1,10 +1,14 @@
-"""Recognize a request to forget, and what it is about, by the words of seven languages."""
+"""Recognize a request to forget, and what it is about, by the words of the user's language."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from compaction.memory.core.ledger.languages.changes import FORGETTING, PRETENDING, ForgetWords
+from compaction.memory.core.ledger.languages.other_forgetting import (
+    OTHER_FORGETTING,
+    find_other_request,
+)
 from textkit.stems import fold_letters
 
 VERB_CHARS = 4  # of a verb, as it is looked for in a database
@@ -33,12 +37,14 @@ _PRETENDING_PARTS = frozenset(
 class ForgetRequest:
     """A request to forget. `subject` is the text that says what, with `small_words` in it.
 
-    `is_of_memory` if it speaks of what was said or of what is remembered.
+    `is_of_memory` if it speaks of what was said or of what is remembered. `language` is that of a
+    subject whose words are compared as `OTHER_FORGETTING` says; else it is empty.
     """
 
     subject: str
     small_words: frozenset[str]
     is_of_memory: bool
+    language: str = ""
 
 
 def find_request(text: str) -> ForgetRequest | None:
@@ -64,7 +70,10 @@ def find_request(text: str) -> ForgetRequest | None:
             small_words | table["speaker"],
             is_of_memory=not table["told"].isdisjoint(words),
         )
-    return None
+    other = find_other_request(text)
+    if other is None:
+        return None
+    return ForgetRequest(other.subject, frozenset(), other.is_of_memory, other.language)
 
 
 def list_verb_parts() -> list[str]:
@@ -77,7 +86,8 @@ def list_verb_parts() -> list[str]:
         for language in FORGETTING.values()
         for verb in f"{language.forget} {language.erase} {language.keep}".split()
     }
-    return sorted({verb[:VERB_CHARS] for verb in verbs} | _PRETENDING_PARTS)
+    other_parts = {part for each in OTHER_FORGETTING.values() for part in each.parts.split()}
+    return sorted({verb[:VERB_CHARS] for verb in verbs} | _PRETENDING_PARTS | other_parts)
 
 
 def _find_verb(words: Sequence[str], table: Table, *, is_question: bool) -> int | None:

@@ -7,6 +7,7 @@ from compaction.memory.core.ledger.corrections import (
     Place,
     find_change,
     find_forgotten,
+    find_language,
     get_place,
     list_request_subject,
     list_things,
@@ -77,6 +78,9 @@ class Removal:
         statements = [line for line in statements if get_place(line) not in excluded_places]
         self._forgotten = find_forgotten(statements)
         self.last_seq = max(self._forgotten.values(), default=0)
+        request_seqs = set(self._forgotten.values())
+        languages = (find_language(each.text) for each in statements if each.seq in request_seqs)
+        self._language = next(filter(None, languages), "")
         self._things: set[str] = set()
         self._values: set[str] = set()
         self._subjects: list[tuple[frozenset[str], int, int]] = []
@@ -106,7 +110,7 @@ class Removal:
         """Return whether a sentence says what the user wants forgotten."""
         if not self or find_change(sentence) == "forgetting":
             return False
-        things = list_things(sentence)
+        things = list_things(sentence, self._language)
         if not things:
             return False
         if role == "user" and seq:
@@ -124,10 +128,10 @@ class Removal:
         kept: set[str] = set()
         for line in statements:
             if get_place(line) in self._forgotten:
-                self._things |= list_things(line.text)
+                self._things |= list_things(line.text, self._language)
                 self._values |= list_values(line.text)
             elif find_change(line.text) != "forgetting":
-                kept |= list_things(line.text)
+                kept |= list_things(line.text, self._language)
         self._things -= kept
         self._values -= kept
 
@@ -148,9 +152,12 @@ class Removal:
         for line in statements:
             if line.seq not in request_seqs or find_change(line.text) != "forgetting":
                 continue
+            language = find_language(line.text)
+            if language != self._language:
+                continue  # its words are compared in another way
             subject = list_request_subject(line.text)
             counts = [
-                len(subject & list_things(other.text))
+                len(subject & list_things(other.text, self._language))
                 for other in statements
                 if self._forgotten.get(get_place(other)) == line.seq
             ]
@@ -158,7 +165,7 @@ class Removal:
             is_told_again = any(
                 other.seq > line.seq
                 and find_change(other.text) != "forgetting"
-                and len(subject & list_things(other.text)) >= count
+                and len(subject & list_things(other.text, self._language)) >= count
                 for other in statements
             )
             if count > len(subject) * SUBJECT_SHARE and not is_told_again:
