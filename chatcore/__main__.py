@@ -9,6 +9,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
 from django.db import OperationalError, ProgrammingError
 
+from chatcore.base.extras import describe_missing, has_extra
+
 EXIT_USAGE = 2
 
 
@@ -19,7 +21,7 @@ def main() -> None:
     --traceback, a database error shows where it was raised.
     """
     if sys.argv[1:2] == ["chat"]:
-        _chat_elsewhere()
+        _begin_chat()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "chatcore.settings")
     # What is written from here on, the database among it, is for the owner alone.
     os.umask(0o077)
@@ -43,11 +45,13 @@ def main() -> None:
         sys.exit(1)
 
 
-def _chat_elsewhere() -> None:
+def _begin_chat() -> None:
     """Talk with the server that --url or CHATCORE_URL names, and exit; return if none is named.
 
-    Django and this machine's database have no part in it, so neither is loaded.
+    Django's apps and this machine's database have no part in it, so neither is loaded.
     """
+    if not has_extra("terminal"):
+        sys.exit(describe_missing("terminal"))
     if not os.environ.get("CHATCORE_URL") and not any(
         argument.split("=")[0] == "--url" for argument in sys.argv
     ):

@@ -89,7 +89,7 @@ OPTIONAL_APPS = (
     ),
     OptionalApp("local_model"),
     OptionalApp("mcp_server", needs="mcp"),
-    OptionalApp("metrics"),
+    OptionalApp("metrics", needs="metrics"),
     OptionalApp("sharing", tables=("chatcore_share",)),
     OptionalApp("prompts", tables=("prompts_prompt",)),
     OptionalApp(

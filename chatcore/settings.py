@@ -30,6 +30,7 @@ from chatcore.base.environment import (
     read_threshold,
     read_time_zone,
 )
+from chatcore.base.extras import has_extra
 from chatcore.base.installed_apps import get_app_setting, read_installed_apps
 from chatcore.base.rest.conventions import REST_FRAMEWORK as REST_FRAMEWORK
 from chatcore.base.rest.conventions import SPECTACULAR_SETTINGS as SPECTACULAR_SETTINGS
@@ -106,7 +107,7 @@ INSTALLED_APPS = [
     *ACCOUNT_APPS,
     "corsheaders",
     "drf_spectacular",
-    "drf_spectacular_sidecar",
+    *(["drf_spectacular_sidecar"] if has_extra("api-docs") else []),
     "django_q",
     "models_registry.apps.ModelsRegistry",
     "chatcore.apps.Chatcore",

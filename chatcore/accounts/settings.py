@@ -14,6 +14,7 @@ from chatcore.base.environment import (
     read_number,
     read_text,
 )
+from chatcore.base.extras import has_extra, require_extra
 from chatcore.base.installed_apps import get_app_setting
 
 ACCOUNT_APPS = [
@@ -21,7 +22,7 @@ ACCOUNT_APPS = [
     "allauth.account",
     "allauth.mfa",
     "allauth.socialaccount",
-    "chatcore.accounts.openid",
+    *(["chatcore.accounts.openid"] if has_extra("sign-on") else []),
     "allauth.usersessions",
 ]
 
@@ -91,6 +92,7 @@ def _read_identity_provider() -> dict[str, Any]:
         raise ImproperlyConfigured(
             f"{names[0]} is no address with TLS; one begins with https://, or is of this machine."
         )
+    require_extra("sign-on", f"The identity provider of {names[0]}")
     app = {
         "provider_id": "oidc",
         "name": read_text("CHATCORE_OIDC_NAME", "OpenID Connect"),

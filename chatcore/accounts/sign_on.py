@@ -2,10 +2,8 @@
 
 from collections.abc import Callable
 
-from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from requests import RequestException
 
 OWN_SITES = ("same-origin", "none")  # a page of this server, or an address that a person typed
 
@@ -30,10 +28,15 @@ class SignOn:
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Say that the identity provider does not answer."""
-        is_away = isinstance(exception, RequestException | OAuth2Error)
-        if is_away and _get_provider_view(request).endswith(("_login", "_callback")):
-            return render(request, "socialaccount/authentication_error.html", status=503)
-        return None
+        if not _get_provider_view(request).endswith(("_login", "_callback")):
+            return None
+        # Only a server with the extra sign-on has such a view, and these packages.
+        from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+        from requests import RequestException
+
+        if not isinstance(exception, RequestException | OAuth2Error):
+            return None
+        return render(request, "socialaccount/authentication_error.html", status=503)
 
 
 def _get_provider_view(request: HttpRequest) -> str:

@@ -1,5 +1,7 @@
 """The routes of the REST API, each with and without a slash at its end."""
 
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import path
 from drf_spectacular.views import SpectacularJSONAPIView, SpectacularSwaggerSplitView
 
@@ -22,6 +24,7 @@ from chatcore.api import (
     turns,
     versions,
 )
+from chatcore.base.extras import has_extra, log_missing
 from chatcore.base.rest.routes import build_url_patterns
 
 ROUTES = {
@@ -65,8 +68,20 @@ ROUTES = {
     "v1/tokens/<str:token_id>": tokens.TokenDetailView,
 }
 
+
+def _show_schema(request: HttpRequest) -> HttpResponse:
+    """Stand in for the page that describes the API where its files are not installed."""
+    log_missing("api-docs", "/api/docs/ leads to the schema")
+    return redirect("schema")
+
+
+_show_docs = (
+    SpectacularSwaggerSplitView.as_view(url_name="schema")
+    if has_extra("api-docs")
+    else _show_schema
+)
 urlpatterns = [
     *build_url_patterns(ROUTES),
     path("schema/", SpectacularJSONAPIView.as_view(), name="schema"),
-    path("docs/", SpectacularSwaggerSplitView.as_view(url_name="schema"), name="docs"),
+    path("docs/", _show_docs, name="docs"),
 ]

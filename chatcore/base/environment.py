@@ -22,6 +22,7 @@ from cryptography.fernet import Fernet
 from django.core.exceptions import ImproperlyConfigured
 
 from chatcore.base import secret_files
+from chatcore.base.extras import require_extra
 
 env = environ.Env()
 
@@ -174,6 +175,8 @@ def read_database(name: str, default: str) -> dict[str, Any]:
         raise ImproperlyConfigured(
             f"{name} has no address of a database in it; one begins with postgres:// or sqlite:///."
         )
+    if database["ENGINE"] == "django.db.backends.postgresql":
+        require_extra("postgres", f"The database of {name}")
     return database
 
 
@@ -255,6 +258,8 @@ def read_redis_url(name: str) -> str:
         raise ImproperlyConfigured(
             f"{name} has no address of a Redis server in it; one begins with redis://."
         )
+    if url:
+        require_extra("redis", f"The server of {name}")
     return url
 
 

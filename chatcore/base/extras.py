@@ -8,13 +8,22 @@ import logging
 from functools import cache
 from importlib.util import find_spec
 
+from django.core.exceptions import ImproperlyConfigured
+
 logger = logging.getLogger(__name__)
 
 # By the name of the extra: packages that it brings, by which it is known to be there.
 EXTRAS: dict[str, tuple[str, ...]] = {
+    "api-docs": ("drf_spectacular_sidecar",),
     "documents": ("mammoth", "openpyxl", "pptx", "pypdf", "PIL", "pillow_heif"),
+    "fast": ("aiohttp", "uvloop"),
     "mcp": ("mcp",),
+    "metrics": ("prometheus_client",),
+    "postgres": ("psycopg",),
     "prices": ("genai_prices",),
+    "redis": ("redis",),
+    "sign-on": ("jwt", "requests"),
+    "terminal": ("rich",),
 }
 
 
@@ -25,7 +34,13 @@ def has_extra(name: str) -> bool:
 
 def describe_missing(name: str) -> str:
     """Return a sentence that says how an operator installs a missing extra."""
-    return f"This server lacks the extra {name}: pip install 'chatcore[{name}]' brings it."
+    return f"The extra {name} is not installed: pip install 'chatcore[{name}]' brings it."
+
+
+def require_extra(name: str, wanted: str) -> None:
+    """Raise ImproperlyConfigured unless an extra is there without which `wanted` cannot be had."""
+    if not has_extra(name):
+        raise ImproperlyConfigured(f"{wanted} needs more packages. {describe_missing(name)}")
 
 
 @cache

@@ -1,5 +1,6 @@
-"""The HTTP clients below the SDKs: aiohttp's, as the SDKs offer them, and kept for more calls.
+"""The HTTP clients below the SDKs, as the SDKs offer them, and kept for more calls.
 
+They are aiohttp's, which are quicker, or without the extra fast those of httpx2.
 A client keeps its connections and the cookies of its servers. So each provider has one of its own,
 and no key's cookie goes out with another key.
 """
@@ -16,12 +17,16 @@ from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-import aiohttp
 import httpx2
 
+from chatcore.base.extras import has_extra
 from chatcore.base.net import certificates
 from chatcore.providers.base import Connection
 from chatcore.providers.error_mapping import parse_retry_after
+
+USES_AIOHTTP = has_extra("fast")
+if USES_AIOHTTP:
+    import aiohttp
 
 MAX_CONNECTIONS = 10_000  # to one provider; aiohttp takes 100 where no number is given
 IDLE_SECONDS = 30.0
@@ -115,26 +120,35 @@ def _build_client(sdk: object, connection: Connection) -> httpx2.AsyncClient:
 
 @functools.cache
 def _get_client_class(sdk: Any) -> type[httpx2.AsyncClient]:
-    aiohttp_client: type[httpx2.AsyncClient] = sdk.DefaultAioHttpClient
+    name = "DefaultAioHttpClient" if USES_AIOHTTP else "DefaultAsyncHttpxClient"
+    sdk_client: type[httpx2.AsyncClient] = getattr(sdk, name)
 
-    class ProviderClient(aiohttp_client):  # type: ignore[misc, valid-type]
+    class ProviderClient(sdk_client):  # type: ignore[misc, valid-type]
         def __init__(self, **options: object) -> None:
             super().__init__(**options)
             self.sdk_clients: dict[str, object] = {}  # filled by client.build_client
 
-        async def send(self, request: httpx2.Request, **options: object) -> httpx2.Response:
+        async def send(
+            self, request: httpx2.Request, *, stream: bool = False, **options: object
+        ) -> httpx2.Response:
             """Send a request, and once more if its kept connection was closed meanwhile.
 
-            A server may close one while a request is on its way; that shows at once. aiohttp sends
-            only those again that change nothing.
+            A server may close one while a request is on its way; that shows at once, before a
+            response begins. aiohttp sends only those again that change nothing.
             """
             start = time.monotonic()
             try:
-                response: httpx2.Response = await super().send(request, **options)
+                response: httpx2.Response = await super().send(request, stream=True, **options)
             except httpx2.TransportError as error:
                 if not _is_closing(error) or time.monotonic() - start > STALE_SECONDS:
                     raise
-                response = await super().send(request, **options)
+                response = await super().send(request, stream=True, **options)
+            if not stream:
+                try:
+                    await response.aread()
+                except BaseException:
+                    await response.aclose()
+                    raise
             return response
 
     return ProviderClient
@@ -142,6 +156,8 @@ def _get_client_class(sdk: Any) -> type[httpx2.AsyncClient]:
 
 def _is_closing(error: httpx2.TransportError) -> bool:
     """Return True for a connection that was made, and closed before a response came."""
+    if not USES_AIOHTTP:
+        return isinstance(error, (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError))
     cause = error.__cause__
     is_closing = isinstance(cause, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError))
     return is_closing and not isinstance(cause, aiohttp.ClientConnectorError)

@@ -41,7 +41,7 @@ def serve_socket(server_socket: socket.socket, *, ready: int | None = None) -> N
     config = uvicorn.Config(
         "chatcore.asgi:application",
         **build_protocols(),
-        loop="uvloop",
+        loop="auto",  # uvloop, with the extra fast
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=GRACE_SECONDS,

@@ -6,10 +6,12 @@ import os
 import subprocess
 import sys
 import weakref
+from collections.abc import Iterator
 from contextlib import aclosing
 
 import pytest
 
+from chatcore.providers import http_clients
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import Connection
 from chatcore.providers.errors import ProviderUnavailable
@@ -26,6 +28,15 @@ from tests.support.raw_servers import CHUNKED, OK, answer_with, serve
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 from tests.support.waiting import PATIENCE_SECONDS, let_the_loop_turn
+
+
+@pytest.fixture(autouse=True, params=[True, False], ids=["aiohttp", "httpx2"])
+def http_library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A large installation, and one without the extra fast."""
+    monkeypatch.setattr(http_clients, "USES_AIOHTTP", request.param)
+    http_clients._get_client_class.cache_clear()
+    yield
+    http_clients._get_client_class.cache_clear()
 
 
 async def read_answer(address: str, *, key: str = "k") -> bytes:

@@ -2,21 +2,22 @@
 
 from typing import Self
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
-
 
 class ProgressBar:
     """The progress of a download of `total` bytes; a context manager."""
 
     def __init__(self, title: str, *, total: int) -> None:
+        # Here: rich comes with the extra local-model, as downloads do.
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+
         self.title = title
         self.total = total
         self._console = Console(stderr=True)

@@ -8,8 +8,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.urls import reverse
 from django.utils.module_loading import import_string
-from redis.exceptions import RedisError
 
+from chatcore.base.databases.outages import get_redis_errors
 from chatcore.extension import get_extensions
 from chatcore.serving import listening, preparation, programs, static_files
 from chatcore.serving.parent import Plan, become_parent
@@ -61,7 +61,7 @@ class Command(BaseCommand):
             )
         try:
             welcome = self._prepare(host, port)
-        except RedisError as error:
+        except get_redis_errors() as error:
             raise CommandError(
                 f"The server that CHATCORE_REDIS_URL names cannot be used: {error}"
             ) from None

@@ -4,18 +4,20 @@ import json
 import shutil
 from argparse import ArgumentParser, ArgumentTypeError
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
+from chatcore.base.extras import has_extra
 from compaction import policies
 from compaction.core.budget import Budget, plan
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
 from compaction.core.reference import render_reference
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 DEFAULT_WINDOW = 200_000
 HEADINGS = ("policy", "budget", "threshold", "acts at", "protected tail", "stages")
@@ -67,7 +69,9 @@ class Command(BaseCommand):
         if as_json:
             document = {"window": window, "policies": [asdict(row) for row in rows]}
             self.stdout.write(json.dumps(document, indent=2))
-        elif self.stdout.isatty():
+        elif self.stdout.isatty() and has_extra("terminal"):
+            from rich.console import Console
+
             console = Console(width=shutil.get_terminal_size().columns)
             console.print(_build_table(window, rows))
         else:
@@ -128,8 +132,11 @@ def _format_cells(row: PolicyRow, *, separator: str) -> tuple[str, ...]:
     )
 
 
-def _build_table(window: int, rows: list[PolicyRow]) -> Table:
+def _build_table(window: int, rows: list[PolicyRow]) -> "Table":
     """Build a table that fits in 80 columns: each stage has a line of its own."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
     table = Table(
         title=f"Compaction policies in a window of {window:,} tokens",
         title_justify="left",
