@@ -5,6 +5,7 @@ from rest_framework.test import APIClient
 
 from chatcore.models import Session
 from chatcore.turns.forks import fork_session
+from compaction.core.presets import PRESETS
 from compaction.runs import engine
 from tests.support.compaction_sessions import fill_session
 from tests.support.frozen_talk import use_policy
@@ -31,7 +32,7 @@ def edit(api: APIClient, session: Session, summary: str) -> None:
     assert response.status_code == 200, response.content
 
 
-@pytest.mark.parametrize("policy", ["oneclaw", "lota"])
+@pytest.mark.parametrize("policy", PRESETS)
 def test_it_stays_through_compactions_and_goes_when_the_user_removes_it(
     session: Session, scripted: ScriptedModel, api: APIClient, policy: str
 ) -> None:

@@ -12,6 +12,7 @@ from rest_framework.test import APIClient
 from chatcore.models import ContextRevision, Session
 from chatcore.sessions import deletion
 from chatcore.turns.deletion import delete_message
+from compaction.core.presets import PRESETS
 from compaction.memory.ledger import rules
 from compaction.memory.models import LedgerLine, StandingRule
 from tests.support.compaction_sessions import fill_session, list_chat_calls, say
@@ -104,7 +105,7 @@ def test_another_user_does_not_get_it(
     assert not ContextRevision.objects.filter(session=foreign).exists()
 
 
-@pytest.mark.parametrize("policy", ["oneclaw", "chatcore", "neurolink"])
+@pytest.mark.parametrize("policy", PRESETS)
 def test_it_is_sent_under_every_policy_before_and_after_a_compaction(
     session: Session,  # noqa: F811
     api: APIClient,
