@@ -33,6 +33,38 @@ _CONVERSATION_LABEL = re.compile(
     r"\btitles?\b[^.!?\n]{0,40}\b(?:chat|conversation|thread|session)\b|\btitle generator\b",
     re.IGNORECASE,
 )
+# Programs that shorten their conversation have it summarized in a request of its own: a system text
+# that asks for the summary of a conversation, and the conversation as the text of one message.
+_SUMMARY_TASK = re.compile(
+    r"\b(?:summar(?:y|ies|i[sz]\w+)|compact(?:s|ing|ion)?|condens(?:e|es|ing|ation))\b",
+    re.IGNORECASE,
+)
+_CONVERSATION = re.compile(
+    r"\b(?:conversation|chat|session|dialog(?:ue)?|transcript|history|context)s?\b", re.IGNORECASE
+)
+_QUOTED_TAG = re.compile(r"^<(?:conversation|chat_history|transcript)>", re.MULTILINE)
+_ROLES = r"(?:(user|human)|(assistant|model|agent|bot|ai))"
+_QUOTED_ROLE = re.compile(
+    rf"^[#*\[<(\- ]{{0,6}}{_ROLES}(?: [a-z ]{{1,20}})?(?:[*\])>]{{1,4}}:?|:|$)|"
+    rf"\brole['\"]?\s?[:=]\s?['\"]?{_ROLES}\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def asks_for_summary(
+    system: str, messages: Sequence[ClientMessage], tools: Sequence[object]
+) -> bool:
+    """Return True if a request has a conversation that it quotes summarized."""
+    if tools or not messages or any(message.role != "user" for message in messages):
+        return False
+    heading = system[:HEAD_CHARS]
+    if not (_SUMMARY_TASK.search(heading) and _CONVERSATION.search(heading)):
+        return False
+    text = "\n".join(message.content for message in messages)
+    if _QUOTED_TAG.search(text):
+        return True
+    roles = [match.groups() for match in _QUOTED_ROLE.finditer(text)]
+    return any(each[0] or each[2] for each in roles) and any(each[1] or each[3] for each in roles)
 
 
 def asks_beside(program: str, messages: Sequence[ClientMessage]) -> bool:
@@ -63,10 +95,12 @@ def is_side_call(completion_request: CompletionRequest, session: Session | None)
     asks_for_label = _QUOTED_HISTORY in content or _LABEL_TASK.search(heading)
     if _TASK_HEADING.match(heading) and asks_for_label:
         return True
+    if session and completion_request.system == session.system_prompt:
+        return False
     system = (completion_request.system or "")[:HEAD_CHARS]
+    if asks_for_summary(system, messages, completion_request.tools):
+        return True
     if not _LABEL_TASK.search(system):
         return False
-    if session is None:
-        # A bot that writes commit messages may have a memory. One that names chats has none.
-        return bool(_CONVERSATION_LABEL.search(system))
-    return completion_request.system != session.system_prompt
+    # A bot that writes commit messages may have a memory. One that names chats has none.
+    return session is not None or bool(_CONVERSATION_LABEL.search(system))

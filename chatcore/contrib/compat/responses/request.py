@@ -18,7 +18,10 @@ from chatcore.contrib.compat.chat_completions.request import (
     build_ignored_header,
     get_usable_model,
 )
-from chatcore.contrib.compat.chat_completions.side_calls import asks_beside
+from chatcore.contrib.compat.chat_completions.side_calls import (
+    asks_beside,
+    asks_for_summary,
+)
 from chatcore.contrib.compat.client_messages import build_tools
 from chatcore.contrib.compat.programs import (
     MAX_SESSION_NAME_CHARS,
@@ -317,7 +320,9 @@ def parse_response_request(
     response_input = parse_input(value.get("input"), load_item)
     name = headers.get(SESSION_HEADER, "")[:MAX_SESSION_NAME_CHARS]
     thread = name_thread(name, headers, value, keeping)
-    if thread.is_beside or asks_beside(thread.program, response_input.messages):
+    if _is_beside(thread, body, response_input):
+        # The program stores its conversation under a name, and this is no part of it.
+        body = body.model_copy(update={"store": body.store and not thread.name})
         thread = ThreadName()
     if thread.name:
         # Some programs send `store: false` with every request, and their user cannot change it.
@@ -359,6 +364,16 @@ def parse_response_request(
         compact_threshold=next((each for each in reversed(thresholds) if each), None),
         ignored_fields=(*request_tools.ignored_fields, *response_input.ignored_fields),
     )
+
+
+def _is_beside(thread: ThreadName, body: ResponseBody, response_input: ResponseInput) -> bool:
+    """Return True if a request asks for something beside the conversation that it names."""
+    messages = response_input.messages
+    if thread.is_beside or asks_beside(thread.program, messages):
+        return True
+    system = "\n".join([body.instructions or "", *response_input.system_texts])
+    continues = body.previous_response_id or body.conversation or body.background
+    return not continues and asks_for_summary(system.lstrip(), messages, body.tools)
 
 
 def get_reasoning_form(echo: Mapping[str, Any]) -> ReasoningForm:
