@@ -5,10 +5,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from uuid import UUID
 
+from chatcore.base.truncation import clean_json
 from chatcore.contrib.compat.bodies import Body
 from chatcore.files.rendering import IMAGE_UNSUPPORTED_NOTE, NO_TEXT_NOTE, fence_text
 from chatcore.models import Attachment, Message, Session
 from chatcore.providers.base import ChatMessage, File, Image, ToolCall
+from chatcore.providers.provider_data import CACHE_CONTROL
 from chatcore.transfer import importer
 from chatcore.turns import client_tools
 from models_registry.models import AiModel
@@ -105,11 +107,31 @@ def store_files(
     return [file.pk for file in message.files]
 
 
-def import_messages(session: Session, messages: Sequence[ClientMessage]) -> list[Message]:
-    """Append messages to a session with their files, without calling a model."""
+def import_messages(
+    session: Session, messages: Sequence[ClientMessage], *, after_seq: int | None = None
+) -> list[Message]:
+    """Append messages to a session with their files, without calling a model.
+
+    What a provider wants back with an answer is stored with it. It names its model, and no other
+    one is sent it. Raises what `transfer.importer.import_messages` raises.
+    """
     if not messages:
         return []
-    rows = importer.import_messages(session, [message.to_import_record() for message in messages])
+
+    def store_provider_data(rows: Sequence[Message]) -> None:
+        answers = []
+        for message, row in zip(messages, rows, strict=True):
+            # A mark of the cache moves with each request.
+            data = {k: v for k, v in message.provider_data.items() if k != CACHE_CONTROL}
+            if data and message.role == "assistant":
+                row.provider_data = clean_json(data)
+                answers.append(row)
+        Message.objects.bulk_update(answers, ["provider_data"])
+
+    records = [message.to_import_record() for message in messages]
+    rows = importer.import_messages(
+        session, records, after_seq=after_seq, on_stored=store_provider_data
+    )
     for message, row in zip(messages, rows, strict=True):
         store_files(session, message, row=row)
     session.refresh_from_db(fields=["last_seq"])

@@ -6,7 +6,7 @@ message, and a history without its beginning, begin another conversation. Of sev
 that are equal so far, the one with the same answer is meant, or else the newest.
 
 A first question is answered without a session, because most of them are never continued. What
-comes after it is stored with it, as the client sends both.
+comes after it, also the result of a call, is stored with it, as the client sends both.
 """
 
 import hashlib
@@ -64,10 +64,7 @@ def find_known_history(
     if answer_index:
         row = _choose_row(key, whole_key, messages[answer_index])
         if row and _take(row, whole_key):
-            # What a provider wants back with a call is sent as the client has it: a conversation is
-            # stored from the next question on, and not between a call and its answer.
-            is_between = row.session is None and messages[-1].role == "tool"
-            return None if is_between else KnownHistory(row=row, session=row.session)
+            return KnownHistory(row=row, session=row.session)
     try:
         HistoryKey.objects.create(key=whole_key)
     except DatabaseError:

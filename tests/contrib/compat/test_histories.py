@@ -191,6 +191,7 @@ def test_rounds_of_tools_are_one_conversation(
     for call_id in ("c1", "c2"):
         history += write_round(path, call_id, {"b": 2, "a": 1})
         post(*history, tools=tools)
+        assert Session.objects.get().title == "Look."
     post(*history, "Done.", "And now?", tools=tools)
     session = Session.objects.get()
     assert load_texts(session)[-3:] == ["Done.", "And now?", "Nothing new."]

@@ -422,6 +422,5 @@ def _import_long_history(session: Session, completion_request: CompletionRequest
         return
     if sum(len(message.content) for message in new_messages) <= importer.MAX_DIRECT_WEIGHT:
         return
-    records = [message.to_import_record() for message in new_messages]
     with contextlib.suppress(importer.SessionBusy, importer.SessionChanged):
-        importer.import_messages(session, records, after_seq=last_seq)
+        import_messages(session, new_messages, after_seq=last_seq)
