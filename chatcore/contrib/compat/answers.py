@@ -21,7 +21,7 @@ from chatcore.contrib.compat.chat_completions.request import (
     CompletionRequest,
     build_ignored_header,
 )
-from chatcore.contrib.compat.chat_completions.side_calls import is_side_call
+from chatcore.contrib.compat.chat_completions.side_calls import is_side_call, is_summary_call
 from chatcore.contrib.compat.chat_completions.stateless import StatelessExchange
 from chatcore.contrib.compat.chat_completions.streams import BegunStream, ClientWatch
 from chatcore.contrib.compat.programs import get_keeping
@@ -96,7 +96,7 @@ def _continue_history(
     history = histories.find_known_history(request.user, keeping, completion_request.messages)
     if history is None:
         return None
-    thread = replace(thread, name=f"history_{uuid4().hex}")
+    thread = replace(thread, name=f"history_{uuid4().hex}", summary_length=history.summary_length)
     completion_request = completion_request.put_in(thread)
     with histories.begin_answer(history):
         session = history.session
@@ -162,8 +162,14 @@ def _answer_without_memory(
         completion_request.model, form.build_provider_request(), owner_id=request.user.pk
     )
     ignored_header = build_ignored_header(completion_request.ignored_fields)
+    answer_parts = exchange.stream_parts()
+    keeping = get_keeping(request.auth)
+    if keeping.is_on and not completion_request.thread.name and is_summary_call(completion_request):
+        answer_parts = histories.remember_summary(
+            request.user, keeping, completion_request.messages, answer_parts
+        )
     if completion_request.stream:
-        parts = streams.add_heartbeats(exchange.stream_parts())
+        parts = streams.add_heartbeats(answer_parts)
         return BegunStream(
             chunks=form.stream(parts, lambda: int(exchange.build_headers()["X-Context-Tokens"])),
             build_headers=lambda: exchange.build_headers() | ignored_header,
@@ -171,7 +177,7 @@ def _answer_without_memory(
         )
     # The model may take minutes, and other requests need this thread's connection meanwhile.
     close_old_connections()
-    parts_of_answer = streams.collect_parts(exchange.stream_parts())
+    parts_of_answer = streams.collect_parts(answer_parts)
     text, reasoning, final_part = run_for_client(request, parts_of_answer)
     return Response(
         form.format_answer(text, reasoning, final_part),

@@ -7,20 +7,28 @@ that are equal so far, the one with the same answer is meant, or else the newest
 
 A first question is answered without a session, because most of them are never continued. What
 comes after it, also the result of a call, is stored with it, as the client sends both.
+
+A program that compacts its conversation by itself asks for a summary, and goes on with a history
+that begins with it. So the summaries that were written here are noted for a few days, with the
+conversation whose history came with the request.
 """
 
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.contrib.auth.models import User
 from django.db import DatabaseError
+from django.db.models import Q
+from django.db.models.functions import Left
 from django.utils import timezone
 
+from chatcore.base.threads import run_in_thread
+from chatcore.contrib.compat.chat_completions.client_summaries import MAX_MESSAGES
 from chatcore.contrib.compat.chat_completions.matching import normalize_text
 from chatcore.contrib.compat.chat_completions.messages import normalize_arguments
 from chatcore.contrib.compat.client_messages import ClientMessage
@@ -28,6 +36,7 @@ from chatcore.contrib.compat.content_parts import strip_reminders
 from chatcore.contrib.compat.models import HistoryKey
 from chatcore.contrib.compat.programs import Keeping
 from chatcore.models import Message, Session, Turn
+from chatcore.providers.base import StreamEnd, StreamPart, TextDelta
 from chatcore.sessions.deletion import delete_session
 
 logger = logging.getLogger(__name__)
@@ -35,14 +44,24 @@ logger = logging.getLogger(__name__)
 MAX_CANDIDATES = 8  # conversations that are equal so far, of which the newest are looked at
 # How long a question that was answered without a session may wait for what comes after it.
 KEPT_DAYS = 3
+# Of a summary that a program asked for: what it has at least, and how much of it comes back.
+MIN_SUMMARY_CHARS = 20
+MIN_SUMMARY_RATIO = 0.3
+# A quote has the first line of messages, up to this length; so many of the newest are looked for.
+QUOTED_CHARS = 200
+MAX_QUOTED = 200
 
 
 @dataclass(kw_only=True)
 class KnownHistory:
-    """A conversation that a request continues; without `session` one that begins to be stored."""
+    """A conversation that a request continues; without `session` one that begins to be stored.
+
+    The first `summary_length` messages are a summary that its program has asked for.
+    """
 
     row: HistoryKey
     session: Session | None
+    summary_length: int = 0
 
 
 def find_known_history(
@@ -55,18 +74,19 @@ def find_known_history(
     """
     if not messages or messages[-1].role == "assistant":
         return None
-    answer_index = max(
-        (index for index, message in enumerate(messages) if message.role == "assistant"), default=0
-    )
-    seed = f"{user.pk} {keeping.token_id}"
-    key = _extend_key(seed, messages[:answer_index])
+    answer_index = _find_last_answer(messages)
+    client = _hash_client(user, keeping)
+    key = _extend_key(f"{user.pk} {keeping.token_id}", messages[:answer_index])
     whole_key = _extend_key(key, messages[answer_index:])
-    if answer_index:
-        row = _choose_row(key, whole_key, messages[answer_index])
-        if row and _take(row, whole_key):
-            return KnownHistory(row=row, session=row.session)
+    row = _choose_row(key, whole_key, messages[answer_index]) if answer_index else None
+    if row and _take(row, whole_key):
+        return KnownHistory(row=row, session=row.session)
+    if row is None and len(messages) > 1:
+        known = _find_summarized(client, messages)
+        if known and _take(known.row, whole_key):
+            return known
     try:
-        HistoryKey.objects.create(key=whole_key)
+        HistoryKey.objects.create(key=whole_key, client=client)
     except DatabaseError:
         logger.exception("The history of a request is not noted")
     return None
@@ -90,9 +110,108 @@ def begin_answer(history: KnownHistory) -> Iterator[None]:
 def delete_old_histories() -> int:
     """Delete the notes of old requests that were never continued; return how many."""
     old_rows = HistoryKey.objects.filter(
-        session=None, used_at__lt=timezone.now() - timedelta(days=KEPT_DAYS)
+        Q(session=None) | ~Q(summary=""), used_at__lt=_get_oldest()
     )
     return old_rows.delete()[0]
+
+
+async def remember_summary(
+    user: User,
+    keeping: Keeping,
+    messages: Sequence[ClientMessage],
+    parts: AsyncGenerator[StreamPart],
+) -> AsyncGenerator[StreamPart]:
+    """Yield the parts of a summary that a program asks for, and note its text at the end.
+
+    The program goes on with a history that begins with it. `messages` are what it asked with: its
+    whole history and a text, or one message that quotes the conversation.
+    """
+    text = ""
+    async with aclosing(parts):
+        async for part in parts:
+            if isinstance(part, TextDelta):
+                text += part.text
+            if isinstance(part, StreamEnd):
+                await run_in_thread(_note_summary, user, keeping, messages, text)
+            yield part
+
+
+def _note_summary(
+    user: User, keeping: Keeping, messages: Sequence[ClientMessage], text: str
+) -> None:
+    text = normalize_text(text)
+    if len(text) < MIN_SUMMARY_CHARS:
+        return
+    client = _hash_client(user, keeping)
+    history = messages[:-1]
+    answer_index = _find_last_answer(history)
+    if answer_index:
+        key = _extend_key(f"{user.pk} {keeping.token_id}", history[:answer_index])
+        whole_key = _extend_key(key, history[answer_index:])
+        row = _choose_row(key, whole_key, history[answer_index])
+    else:
+        row = _choose_by_quote(client, "\n".join(message.content for message in messages))
+    if row is None or row.session is None:
+        return
+    try:
+        HistoryKey.objects.create(client=client, session=row.session, summary=text)
+    except DatabaseError:
+        logger.exception("The summary of a program is not noted")
+
+
+def _find_summarized(client: str, messages: Sequence[ClientMessage]) -> KnownHistory | None:
+    """Return the conversation of a history that begins with a summary which was written here."""
+    notes = HistoryKey.objects.filter(client=client, used_at__gte=_get_oldest())
+    for note in notes.exclude(summary="").order_by("-used_at", "-pk")[:MAX_CANDIDATES]:
+        length = _measure_head(note.summary, messages)
+        rows = HistoryKey.objects.filter(session=note.session_id, session__discard_at=None)
+        row = rows.filter(summary="").select_related("session__model__provider").first()
+        if length and row:
+            return KnownHistory(row=row, session=row.session, summary_length=length)
+    return None
+
+
+def _measure_head(summary: str, messages: Sequence[ClientMessage]) -> int:
+    """Return how many messages end with the one that has a summary; 0 if none has.
+
+    Programs leave out what the model thought, and write texts of their own around it.
+    """
+    lines = [line.strip() for line in summary.splitlines()]
+    pieces = [line for line in lines if len(line) >= MIN_SUMMARY_CHARS] or [summary]
+    min_chars = sum(map(len, pieces)) * MIN_SUMMARY_RATIO
+    for index, message in enumerate(messages[:MAX_MESSAGES]):
+        found_chars = sum(len(piece) for piece in pieces if piece in message.content)
+        if message.role != "tool" and not message.calls and found_chars >= min_chars:
+            return index + 1
+    return 0
+
+
+def _choose_by_quote(client: str, text: str) -> HistoryKey | None:
+    """Return the row of the conversation of which most is quoted in a text; None if nothing is."""
+    rows = HistoryKey.objects.filter(client=client, session__discard_at=None, summary="")
+    best_row, best_chars = None, 0
+    for row in rows.exclude(session=None).order_by("-used_at", "-pk")[:MAX_CANDIDATES]:
+        messages = Message.objects.filter(session=row.session_id).exclude_superseded()
+        beginnings = messages.order_by("-seq").values_list(Left("content", QUOTED_CHARS), flat=True)
+        lines = {beginning.strip().partition("\n")[0] for beginning in beginnings[:MAX_QUOTED]}
+        chars = sum(len(line) for line in lines if line in text)
+        if chars > best_chars:
+            best_row, best_chars = row, chars
+    return best_row
+
+
+def _find_last_answer(messages: Sequence[ClientMessage]) -> int:
+    """Return the index of the last answer; 0 if there is none."""
+    roles = [message.role for message in messages]
+    return max((index for index, role in enumerate(roles) if role == "assistant"), default=0)
+
+
+def _hash_client(user: User, keeping: Keeping) -> str:
+    return hashlib.sha256(f"{user.pk} {keeping.token_id}".encode()).hexdigest()
+
+
+def _get_oldest() -> datetime:
+    return timezone.now() - timedelta(days=KEPT_DAYS)
 
 
 def _choose_row(key: str, whole_key: str, answer: ClientMessage) -> HistoryKey | None:

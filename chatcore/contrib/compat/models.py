@@ -65,7 +65,8 @@ class HistoryKey(models.Model):
     """The newest history that a client sent whole, in a conversation that it does not name.
 
     There is one row for each conversation. Without `session` it is of a request that was answered
-    without one: the conversation is stored from the request on that goes on from there.
+    without one: the conversation is stored from the request on that goes on from there. A row with
+    `summary` has no key: it is what a program asked for, to send it in place of older messages.
     """
 
     key = models.CharField(
@@ -74,15 +75,26 @@ class HistoryKey(models.Model):
     session = models.ForeignKey(
         Session, on_delete=models.CASCADE, null=True, blank=True, related_name="+"
     )
+    client = models.CharField(
+        max_length=64,
+        default="",
+        db_default="",
+        blank=True,
+        help_text="A hash of the user and the token.",
+    )
+    summary = models.TextField(
+        default="", db_default="", blank=True, help_text="A summary that its program asked for."
+    )
     used_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
         indexes = [
+            models.Index(fields=["client", "-used_at"], name="histories_of_client"),
             models.Index(
                 fields=["used_at"],
                 condition=models.Q(session__isnull=True),
                 name="histories_without_session",
-            )
+            ),
         ]
 
     def __str__(self) -> str:

@@ -39,13 +39,15 @@ class ThreadName:
     """The name of a request's session, and that of the session above it; empty if there is none.
 
     `program` is the program that sent the request, if it is a known one. A request that `is_beside`
-    the conversation is answered without it and leaves it as it is.
+    the conversation is answered without it and leaves it as it is. `summary_length` is the number
+    of messages at its beginning that are known to be a summary of the program's own.
     """
 
     name: str = ""
     parent: str = ""
     program: str = ""
     is_beside: bool = False
+    summary_length: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
+from rest_framework.test import APIClient
 
 from chatcore.accounts.tokens import create_token
 from chatcore.base.runner import turn_runner
@@ -262,3 +263,106 @@ def test_what_nobody_continued_is_forgotten(post: Post, scripted: ScriptedModel)
     assert delete_old_histories() == 1
     assert HistoryKey.objects.count() == 2
     assert list_completions(scripted)
+
+
+FILLER = "The user lists files; all went well so far. "
+LONG_SUMMARY = f"## Goal\nFix the parser of dates.\n## State\n{FILLER * 12}"
+# How programs send back the summary that they asked for, and what they write around it.
+HEADS: list[list[Any]] = [
+    [f"The conversation before this point was compacted.\n<summary>\n{LONG_SUMMARY}\n</summary>"],
+    [{"role": "assistant", "content": f"{LONG_SUMMARY}"}],
+    ["What did we do so far?", {"role": "assistant", "content": LONG_SUMMARY}],
+    [f"Context summary:\n\n{LONG_SUMMARY}\n\n## Files\nRead: none"],
+]
+SUMMARY_SYSTEM = "You are a context summarization assistant. Read a conversation and summarize it."
+
+
+def ask_for_summary(post: Post, path: str, scripted: ScriptedModel, kind: str) -> None:
+    scripted.script(Reply(text=f"<think>Hm.</think>{LONG_SUMMARY}"))
+    if kind == "whole":
+        question = "Please provide a concise summary of our conversation so far, capturing the key"
+        post("Fix it: q1", "a1", "q2", "a2", f"{question} context, decisions made")
+        return
+    quote = "<conversation>\n[User]: Fix it: q1\n\n[Assistant]: a1\n\n[User]: q2\n</conversation>"
+    if path == "/v1/messages":
+        post(quote, system=SUMMARY_SYSTEM)
+    else:
+        post({"role": "system", "content": SUMMARY_SYSTEM}, {"role": "user", "content": quote})
+
+
+@pytest.mark.parametrize("kind", ["whole", "quoted"])
+@pytest.mark.parametrize("head", HEADS)
+def test_what_follows_a_programs_own_summary_goes_on_in_its_conversation(
+    post: Post, scripted: ScriptedModel, user: User, path: str, head: list[Any], kind: str
+) -> None:
+    scripted.script(*(Reply(text=text) for text in ("a1", "a2", "b1", "b2")))
+    post("Fix it: q1")
+    post("Fix it: q1", "a1", "q2")
+    post("Another thing.")
+    post("Another thing.", "b1", "on")
+    session = Session.objects.get(title__startswith="Fix")
+    ask_for_summary(post, path, scripted, kind)
+    tail = [{"role": "assistant", "content": "a2"}, {"role": "user", "content": "q3"}]
+    scripted.script(Reply(text="a3"), Reply(text="a4"))
+    post(*head, *tail)
+    then = [{"role": "assistant", "content": "a3"}, {"role": "user", "content": "q4"}]
+    post(*head, *tail, *then)
+    assert Session.objects.count() == 2
+    assert load_texts(session) == ["Fix it: q1", "a1", "q2", "a2", "q3", "a3", "q4", "a4"]
+    assert not Message.objects.exclude(branch=None).exists()
+    sent = str(list_completions(scripted)[-1].json["messages"])
+    assert "parser of dates" in sent
+    assert "Fix it: q1" not in sent
+    rest = APIClient()
+    rest.force_authenticate(user)
+    [run] = rest.get(f"/api/v1/sessions/{session.pk}/compactions").json()["results"]
+    assert (run["trigger"], run["status"]) == ("by_client", "applied")
+    assert rest.post(f"/api/v1/sessions/{session.pk}/context/undo").status_code == 200
+
+
+def test_a_summary_of_another_token_leads_nowhere(
+    post: Post, scripted: ScriptedModel, user: User, path: str
+) -> None:
+    scripted.script(Reply(text="a1"), Reply(text="a2"))
+    post("Fix it: q1")
+    post("Fix it: q1", "a1", "q2")
+    ask_for_summary(post, path, scripted, "whole")
+    post(LONG_SUMMARY, "a2", "q3", token=create_key(user))
+    assert load_texts(Session.objects.get()) == ["Fix it: q1", "a1", "q2", "a2"]
+
+
+@pytest.mark.parametrize("acknowledgement", ["", "Got it. Thanks!"])
+def test_a_summary_in_the_middle_of_a_task_goes_on_with_its_calls(
+    post: Post, scripted: ScriptedModel, path: str, acknowledgement: str
+) -> None:
+    """Qwen Code writes a word of its own into the answer with the newest calls."""
+    scripted.script(
+        Reply(tool_calls=[make_tool_call("look", {"a": 1}, id="c1")]),
+        Reply(tool_calls=[make_tool_call("look", {"a": 2}, id="c2")]),
+    )
+    if path == "/v1/messages":
+        tools: list[Any] = [{"name": "look", "input_schema": {"type": "object"}}]
+    else:
+        tools = [{"type": "function", "function": {"name": "look"}}]
+    history: list[Any] = ["Look.", *write_round(path, "c1", {"a": 1})]
+    post("Look.", tools=tools)
+    post(*history, tools=tools)
+    call, result = write_round(path, "c2", {"a": 2})
+    question = (
+        "You are the component that summarizes a conversation when its context window is about"
+    )
+    scripted.script(Reply(text=f"<analysis>\n{FILLER * 8}\n</analysis>\n{LONG_SUMMARY}"))
+    ask = {"role": "user", "content": f"{question} to overflow."}
+    post(*history, call, result, ask, tools=tools)
+    if acknowledgement and path == "/v1/messages":
+        call["content"].insert(0, {"type": "text", "text": acknowledgement})
+    elif acknowledgement:
+        call["content"] = acknowledgement
+    scripted.script(Reply(text="Seen all."))
+    post(f"{LONG_SUMMARY}\n\nResume the task.", call, result, tools=tools)
+    session = Session.objects.get()
+    assert load_texts(session) == ["Look.", "", "seen", "", "seen", "Seen all."]
+    sent = list_completions(scripted)[-1].json["messages"]
+    assert "parser of dates" in str(sent)
+    assert [each["role"] for each in sent][-2:] == ["assistant", "tool"]
+    assert session.turns.get().status == "completed"

@@ -100,12 +100,7 @@ def find_client_summary(
         return None
     if session.messages.filter(role=head[0].role, content=head[0].content).exists():
         return None
-    return ClientSummary(
-        text=text,
-        key="-".join(map(_build_digest, head)),
-        length=len(head),
-        boundary_seq=None if tail_start is None else _find_boundary(stored_messages, tail_start),
-    )
+    return build_summary(head, stored_messages, tail_start=tail_start)
 
 
 def find_summary_behind_questions(
@@ -132,11 +127,24 @@ def find_summary_behind_questions(
         return None
     if session.messages.filter(role="user", content=head[-1].content).exists():
         return None
+    return build_summary(head, stored_messages, tail_start=None)
+
+
+def build_summary(
+    head: Sequence[ClientMessage],
+    stored_messages: Sequence[StoredMessage],
+    *,
+    tail_start: int | None,
+) -> ClientSummary:
+    """Return messages as the summary that they are.
+
+    Behind them stand the messages that are stored from the index `tail_start` on; None for none.
+    """
     return ClientSummary(
         text="\n\n".join(message.content for message in head),
         key="-".join(map(_build_digest, head)),
-        length=length,
-        boundary_seq=None,
+        length=len(head),
+        boundary_seq=None if tail_start is None else _find_boundary(stored_messages, tail_start),
     )
 
 

@@ -14,6 +14,7 @@ from itertools import islice
 
 from chatcore.contrib.compat.chat_completions.client_summaries import (
     ClientSummary,
+    build_summary,
     drop_known_summaries,
     find_client_summary,
     find_summary_behind_questions,
@@ -228,12 +229,15 @@ def match_history(
     session: Session,
     messages: Sequence[ClientMessage],
     on_divergence: OnDivergence | None = None,
+    *,
+    summary_length: int = 0,
 ) -> HistoryMatch:
     """Find where the client's history continues the stored one, or leaves it.
 
     Without `on_divergence`, a history that leaves the stored one is an edit, and messages of the
-    user alone are new ones: many clients send only these. Raises the 409 problem `history_diverged`
-    if the history leaves the stored one, and that is to be refused.
+    user alone are new ones: many clients send only these. The first `summary_length` messages are
+    known to be a summary of the client's. Raises the 409 problem `history_diverged` if the history
+    leaves the stored one, and that is to be refused.
     """
     # The end of a long session is enough to find what a history continues.
     limit = len(messages) + EXTRA_MESSAGES
@@ -244,7 +248,7 @@ def match_history(
     if history_match:
         return history_match
     if on_divergence in (None, OnDivergence.APPEND):
-        history_match = _match_summarized(session, messages, stored_messages)
+        history_match = _match_summarized(session, messages, stored_messages, summary_length)
         if history_match:
             return history_match
     is_edit = on_divergence is OnDivergence.EDIT
@@ -295,7 +299,10 @@ def _match_continued(
 
 
 def _match_summarized(
-    session: Session, messages: Sequence[ClientMessage], stored_messages: Sequence[StoredMessage]
+    session: Session,
+    messages: Sequence[ClientMessage],
+    stored_messages: Sequence[StoredMessage],
+    summary_length: int,
 ) -> HistoryMatch | None:
     """Return the match of a history that begins with a summary of the client's own.
 
@@ -307,6 +314,8 @@ def _match_summarized(
         return HistoryMatch(regenerate_pk=stored_messages[-1].pk)
     if rest[0] is not messages[0]:
         return _match_behind_summary(session, rest, stored_messages)
+    if summary_length:
+        return _match_known_summary(session, messages, stored_messages, summary_length)
     summary = find_summary_behind_questions(session, rest, stored_messages)
     if summary:
         # Inside a task the summary is the newest message, and it is what is answered.
@@ -324,6 +333,31 @@ def _match_summarized(
         return None
     rest = rest[summary.length :]
     if not length:
+        return HistoryMatch(new_messages=rest, summary=summary)
+    return replace(_match_behind_summary(session, rest, stored_messages), summary=summary)
+
+
+def _match_known_summary(
+    session: Session,
+    messages: Sequence[ClientMessage],
+    stored_messages: Sequence[StoredMessage],
+    length: int,
+) -> HistoryMatch:
+    """Return the match of a history whose first messages are a summary, whatever follows them."""
+    rest = list(messages[length:])
+    if rest and rest[0].calls:
+        # Some programs write a word of their own into the answer that follows their summary.
+        call_ids = [call.id for call in rest[0].calls]
+        same_answers = [
+            each for each in stored_messages if [call.id for call in each.calls] == call_ids
+        ]
+        if same_answers:
+            rest[0] = replace(rest[0], content=same_answers[-1].content)
+    start, common_length = _find_common_run(rest, stored_messages)
+    summary = build_summary(
+        messages[:length], stored_messages, tail_start=start if common_length else None
+    )
+    if not common_length:
         return HistoryMatch(new_messages=rest, summary=summary)
     return replace(_match_behind_summary(session, rest, stored_messages), summary=summary)
 

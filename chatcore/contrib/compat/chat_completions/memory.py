@@ -117,9 +117,7 @@ def start_or_resume_turn(
         with transaction.atomic():
             locked_session = Session.objects.lock(session.pk)
             leases.refuse_open_turn(locked_session)
-            history_match = matching.match_history(
-                locked_session, completion_request.messages, completion_request.on_divergence
-            )
+            history_match = _match_history(locked_session, completion_request)
             last_seq = locked_session.last_seq
             turn = _start_turn(locked_session, completion_request, history_match)
             announce_summary(locked_session, history_match.summary, after_seq=last_seq)
@@ -138,9 +136,7 @@ def store_history(session: Session, completion_request: CompletionRequest) -> No
         leases.refuse_open_turn(locked_session)
         if not completion_request.messages:
             return
-        history_match = matching.match_history(
-            locked_session, completion_request.messages, completion_request.on_divergence
-        )
+        history_match = _match_history(locked_session, completion_request)
         _apply_request_settings(locked_session, completion_request)
         replaced_message = _supersede_messages(locked_session, history_match)
         if replaced_message:
@@ -244,6 +240,17 @@ def build_context_headers(turn: Turn, token_count: int | None = None) -> dict[st
     return headers
 
 
+def _match_history(
+    session: Session, completion_request: CompletionRequest
+) -> matching.HistoryMatch:
+    return matching.match_history(
+        session,
+        completion_request.messages,
+        completion_request.on_divergence,
+        summary_length=completion_request.thread.summary_length,
+    )
+
+
 def _load_parts(turn: Turn) -> list[StreamPart]:
     """Return the answer of a turn that is over."""
     text, reasoning, final_part = load_answer(turn)
@@ -278,9 +285,7 @@ def _resume_turn(
 
     Returns None if there is no such turn.
     """
-    history_match = matching.match_history(
-        session, completion_request.messages, completion_request.on_divergence
-    )
+    history_match = _match_history(session, completion_request)
     if history_match.superseded_after is not None or any(
         message.role != "tool" for message in history_match.new_messages
     ):
@@ -412,7 +417,7 @@ def _import_long_history(session: Session, completion_request: CompletionRequest
     if sum(len(message.content) for message in messages) <= importer.MAX_DIRECT_WEIGHT:
         return
     last_seq = Session.objects.values_list("last_seq", flat=True).get(pk=session.pk)
-    history_match = matching.match_history(session, messages, completion_request.on_divergence)
+    history_match = _match_history(session, completion_request)
     new_messages = history_match.new_messages[:-1]
     # A refused request must leave nothing, files are stored with the turn, and an edit supersedes
     # messages in the same transaction.

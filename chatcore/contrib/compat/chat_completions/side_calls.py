@@ -74,6 +74,14 @@ def asks_beside(program: str, messages: Sequence[ClientMessage]) -> bool:
     return is_side_prompt(program, messages[-1].content)
 
 
+def is_summary_call(completion_request: CompletionRequest) -> bool:
+    """Return True if a program asks for a summary, to go on with it in place of its history."""
+    messages, program = completion_request.messages, completion_request.thread.program
+    return asks_beside(program, messages) or asks_for_summary(
+        completion_request.system or "", messages, completion_request.tools
+    )
+
+
 def is_side_call(completion_request: CompletionRequest, session: Session | None) -> bool:
     """Return True if the request asks for something beside a conversation and does not continue it.
 
