@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 from PIL import Image as PillowImage
+from rest_framework.test import APIClient
 
+from chatcore.models import Session
 from chatcore.providers.base import ChatMessage, Image
 from chatcore.providers.sent_images import IMAGE_NOT_SHOWN, MAX_BYTES
+from models_registry.models import AiModel, Provider
 from tests.support.provider_calls import build_connection, collect_parts, join_text, make_request
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -127,3 +130,28 @@ async def test_a_number_of_images_is_learned_from_its_refusal(
         sent = await send(scripted, "openai", *[build_image(20)] * 3)
         assert len(sent) == 2
     assert len(scripted.requests) == 3
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("count", "side"), [(20, 2100), (21, 2000)])
+def test_wide_pictures_of_a_client_are_made_smaller_from_the_21st_on(
+    count: int, side: int, session: Session, scripted: ScriptedModel, api: APIClient
+) -> None:
+    Provider.objects.update(protocol="anthropic", base_url=scripted.anthropic_base_url)
+    AiModel.objects.update(supports_images=True, context_window_size=200_000)
+    buffer = io.BytesIO()
+    PillowImage.new("RGB", (2100, 10)).save(buffer, "PNG")
+    data = base64.b64encode(buffer.getvalue()).decode()
+    source = {"type": "base64", "media_type": "image/png", "data": data}
+    picture = {"role": "user", "content": [{"type": "image", "source": source}]}
+    turns = [picture, {"role": "assistant", "content": "I see."}] * count
+    body = {
+        "model": str(session.model),
+        "max_tokens": 500,
+        "messages": [*turns, {"role": "user", "content": "And?"}],
+    }
+    response = api.post("/v1/messages", body, format="json")
+    assert response.status_code == 200, response.json()
+    sent = list_images(scripted.requests[-1].json)
+    sides = {max(PillowImage.open(io.BytesIO(each)).size) for _, each in sent}
+    assert (len(sent), sides) == (count, {side})
