@@ -61,7 +61,7 @@ TAG_NAMES = sorted(
     {TRANSCRIPT_TAG}.union(*(astuple(each.tags) for each in SUMMARY_TEMPLATES.values())) - {""}
 )
 _END_OF_DATA = re.compile(rf"</(?:{'|'.join(TAG_NAMES)})>")
-_TAKEN_BACK = re.compile(rf"{re.escape(TAKEN_BACK_INSTRUCTION)}(?:\n- .*)*")
+_TAKEN_BACK = re.compile(rf"(?<={re.escape(TAKEN_BACK_INSTRUCTION)})(?:\n- .*)*")
 _DELIMITER = re.compile(rf"<(\s*+/?\s*+(?:{'|'.join(TAG_NAMES)}))", re.IGNORECASE)
 
 

@@ -71,6 +71,7 @@ LOOP_SHARE = 0.2
 REFUSAL_CHARS = 400
 # In a row. Fewer words of an instruction, such as its headings, may be in a summary by chance.
 ECHO_WORDS = 6
+OPENING_WORDS = 10  # at the beginning, which no summary shares with its instruction
 ECHO_SHARE = 0.3
 COPY_CHARS = 200
 COPY_LINE_CHARS = 50  # shorter lines may be the same by chance
@@ -382,7 +383,7 @@ def _check_purpose(summary: str) -> str | None:
 
 
 def _check_copying(summary: str, instruction: str, transcript: str) -> str | None:
-    if _measure_echo(summary, instruction) > ECHO_SHARE:
+    if _begins_as(summary, instruction) or _measure_echo(summary, instruction) > ECHO_SHARE:
         return "The model repeated its instruction instead of following it."
     if transcript and _is_copy(summary, transcript):
         return "The model copied the conversation instead of summarizing it."
@@ -409,6 +410,14 @@ def _is_passage(lines: list[str], transcript: str) -> bool:
     gaps = [start - end for end, start in zip(ends[:-1], positions[1:], strict=True)]
     neighbors = sum(0 <= gap <= PASSAGE_GAP_CHARS for gap in gaps)
     return bool(gaps) and neighbors > COPY_SHARE * len(gaps)
+
+
+def _begins_as(summary: str, instruction: str) -> bool:
+    """Return True if a summary begins with a row of words of its instruction."""
+    opening = " ".join(_split_words(summary)[:OPENING_WORDS])
+    return opening.count(" ") == OPENING_WORDS - 1 and opening in " ".join(
+        _split_words(instruction)
+    )
 
 
 def _measure_echo(summary: str, instruction: str) -> float:

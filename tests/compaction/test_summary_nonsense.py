@@ -29,6 +29,10 @@ pytestmark = pytest.mark.django_db(transaction=True)
 QUICK = {"summary": {"retries": 0}}
 HEADINGS = "TASK:\nPROGRESS:\n1.\n2.\nREMAINING:\n- ...\nDATA:\n- none\nDECISIONS: n/a"
 LOOP = "The user asked about the trip to Lisbon again, and the assistant answered. "
+OTHER_WORDS = (
+    "They compare the trains of Saturday morning with those of Sunday, because the museum closes at"
+    " noon and the hotel near the river keeps luggage only until four o'clock in the afternoon."
+)
 DIGITS = " ".join(map(str, range(10_000)))
 
 
@@ -202,6 +206,23 @@ def test_headings_with_what_they_are_for_are_no_summary(
     assert run.status == "failed", run.summary_after
     assert "The model repeated its instruction instead of following it." in run.reason
     assert everything(summarized) == before
+
+
+def test_what_the_user_took_back_is_no_summary_when_it_is_repeated(
+    summarized: Session, scripted: ScriptedModel
+) -> None:
+    messages = Message.objects.filter(session=summarized, role="user").order_by("-seq")
+    messages.filter(pk=messages[0].pk).update(content="No, I meant the flight to Porto.")
+
+    def repeat(request: dict[str, Any]) -> Reply:
+        opening = prompt.TAKEN_BACK_INSTRUCTION
+        taken_back = the_instruction(request).text.partition(opening)[2]
+        assert "flight to Porto" in taken_back
+        return Reply(text=f"{opening}{taken_back}\n- [message 2] {SUMMARY} {OTHER_WORDS}")
+
+    scripted.script(repeat)
+    run = engine.compact_now(summarized.pk, trigger="manual", overrides=QUICK)
+    assert (run.status, "repeated its instruction" in run.reason) == ("failed", True), run.reason
 
 
 WRAPPED = {

@@ -12,6 +12,7 @@ from chatcore.turns.deletion import delete_message
 from compaction.memory.core.ledger.lines import LedgerLine
 from compaction.memory.core.ledger.merging import merge_lines
 from compaction.memory.core.ledger.recognition import recognize_lines
+from compaction.memory.core.ledger.removal import TakenBack, read_statements
 from compaction.memory.core.ledger.rendering import render_ledger
 from compaction.memory.models import LedgerLine as StoredLine
 from tests.support.compaction_sessions import fill_session, say
@@ -51,6 +52,26 @@ def test_what_cannot_be_matched_stands_behind_what_was_said_just_before() -> Non
     ledger = render(["Always answer in short sentences.", "No, I meant something else entirely."])
     [line] = [line for line in ledger.splitlines() if "something else" in line]
     assert "(said after: “Always answer in short sentences.” [1])" in line
+
+
+REPEATED = [
+    "I have already paid them a deposit of 150 euros.",
+    "It needs four strong people to put up.",
+    "Fridays are fine again.",
+]
+
+
+@pytest.mark.parametrize("sentence", REPEATED)
+def test_what_is_said_a_second_time_corrects_nothing(sentence: str) -> None:
+    messages = [(1, "Rui sells us wine at four euros a bottle."), (3, sentence), (9, sentence)]
+    assert TakenBack(read_statements(messages)).list_changes() == []
+
+
+def test_what_is_said_again_corrects_what_was_said_since() -> None:
+    fine = "Peanuts are fine again."
+    texts = [fine, "I am allergic to peanuts after all.", fine]
+    changes = TakenBack(read_statements(enumerate(texts, start=1))).list_changes()
+    assert any("[message 3]" in change and "allergic" in change for change in changes), changes
 
 
 def test_what_a_correction_is_not_about_stays_where_it_is() -> None:

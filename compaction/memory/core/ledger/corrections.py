@@ -22,6 +22,7 @@ from compaction.memory.core.ledger.languages.other_forgetting import OTHER_FORGE
 from compaction.memory.core.ledger.lines import LedgerLine, normalize_text
 from compaction.memory.core.ledger.sentences import mask_quotations
 from compaction.memory.core.ledger.values import CACHED_SENTENCES, find_values
+from compaction.memory.core.verify.numbers import NUMBER_WORDS
 from textkit.stems import fold_letters, list_pairs, list_stems, stem_word
 from textkit.stop_words import STOP_WORDS
 
@@ -43,6 +44,7 @@ _NO_SUBJECT = frozenset(
             for each in (FORGETTING[code] for code in ("en", "de", "fr", "es"))
         ),
         *(each.break_words | each.marker_words | each.negations for each in LANGUAGES),
+        NUMBER_WORDS,
     )
 )
 
@@ -89,7 +91,7 @@ def tie_corrections(lines: Iterable[LedgerLine]) -> dict[Place, Tie]:
     earlier_lines: list[LedgerLine] = []
     for line in _list_sentences(lines):
         if find_change(line.text) in {"correction", "turn"}:
-            tie = _find_corrected_line(line, earlier_lines)
+            tie = _find_corrected_line(line, _list_since_repeated(line, earlier_lines))
             if tie:
                 ties[get_place(line)] = tie
         earlier_lines.append(line)
@@ -145,6 +147,15 @@ def _list_sentences(lines: Iterable[LedgerLine]) -> list[LedgerLine]:
         if line.seq and line.role == "user" and line.status != "dropped"
     }
     return sorted(sentences.values(), key=lambda line: line.seq)
+
+
+def _list_since_repeated(line: LedgerLine, earlier_lines: list[LedgerLine]) -> list[LedgerLine]:
+    """Return what was said since the same sentence was: a repeated one corrects nothing before."""
+    text = normalize_text(line.text)
+    for place in range(len(earlier_lines) - 1, -1, -1):
+        if normalize_text(earlier_lines[place].text) == text:
+            return earlier_lines[place + 1 :]
+    return earlier_lines
 
 
 def _find_corrected_line(line: LedgerLine, earlier_lines: Sequence[LedgerLine]) -> Tie | None:

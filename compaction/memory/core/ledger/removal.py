@@ -49,9 +49,13 @@ def find_newer(statements: Sequence[LedgerLine]) -> dict[LedgerLine, LedgerLine]
     for line in merged:
         if line.status == "superseded" and get_place(line) in by_place:
             other = current.get((line.kind, line.superseded_by or 0, line.key))
-            if other and get_place(other) in by_place:
+            if other and get_place(other) in by_place and not _is_repeated(line, other):
                 newer.setdefault(by_place[get_place(line)], by_place[get_place(other)])
     return {line: _follow(next_line, newer) for line, next_line in newer.items()}
+
+
+def _is_repeated(line: LedgerLine, other: LedgerLine) -> bool:
+    return normalize_text(line.text) == normalize_text(other.text)
 
 
 def _follow(line: LedgerLine, newer: Mapping[LedgerLine, LedgerLine]) -> LedgerLine:
