@@ -21,8 +21,4 @@ class Migration(migrations.Migration):
             name='summary',
             field=models.TextField(blank=True, db_default='', default='', help_text='A summary that its program asked for.'),
         ),
-        migrations.AddIndex(
-            model_name='historykey',
-            index=models.Index(fields=['client', '-used_at'], name='histories_of_client'),
-        ),
     ]
