@@ -25,6 +25,7 @@ from tests.support.compaction_sessions import (
 from tests.support.frozen_talk import use_policy
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -100,7 +101,7 @@ BUSY = {
 }
 
 
-@pytest.mark.parametrize("reply", BUSY.values(), ids=BUSY.keys())
+@pytest.mark.parametrize("reply", mark_others_slow(BUSY.values()), ids=BUSY.keys())
 def test_a_short_wait_is_waited(
     reply: Reply, told: Session, api: APIClient, scripted: ScriptedModel, waits: list[float]
 ) -> None:
@@ -161,7 +162,9 @@ def end_rest(run: dict[str, Any], *, longest: int) -> None:
     assert rests.update(lease_until=Now() - timedelta(seconds=1)) == 1
 
 
-@pytest.mark.parametrize("reply", UNNAMED_WAITS.values(), ids=UNNAMED_WAITS.keys())
+@pytest.mark.parametrize(
+    "reply", mark_others_slow(UNNAMED_WAITS.values()), ids=UNNAMED_WAITS.keys()
+)
 def test_a_busy_provider_that_names_no_time_is_asked_again_later_and_later(
     reply: Reply, told: Session, api: APIClient, scripted: ScriptedModel, waits: list[float]
 ) -> None:
@@ -247,7 +250,7 @@ def think_for(tokens: int) -> Callable[[Body], Reply | None]:
     return answer
 
 
-@pytest.mark.parametrize("tokens", [6_000, 14_000, 30_000])
+@pytest.mark.parametrize("tokens", mark_others_slow([14_000, 6_000, 30_000]))
 def test_room_for_thoughts_is_found_and_remembered(
     tokens: int, told: Session, api: APIClient, scripted: ScriptedModel
 ) -> None:
@@ -288,7 +291,7 @@ def test_room_that_the_model_does_not_have_is_not_asked_for(
     assert len(list_summary_calls(scripted)) <= 3
 
 
-@pytest.mark.parametrize("seqs", [[1], [6], [10], [3, 4]])
+@pytest.mark.parametrize("seqs", mark_others_slow([[3, 4], [1], [6], [10]]))
 def test_a_message_that_a_filter_refuses_is_left_out(
     seqs: list[int], told: Session, api: APIClient, scripted: ScriptedModel
 ) -> None:
@@ -372,7 +375,7 @@ UNTOLD = {
 }
 
 
-@pytest.mark.parametrize("reply", UNTOLD.values(), ids=UNTOLD.keys())
+@pytest.mark.parametrize("reply", mark_others_slow(UNTOLD.values(), first=3), ids=UNTOLD.keys())
 def test_one_message_is_found_whatever_is_said_of_it(
     reply: Reply, told: Session, api: APIClient, scripted: ScriptedModel
 ) -> None:

@@ -10,7 +10,7 @@ from tests.support.scripted_model import ScriptedModel
 from tests.support.waiting import PATIENCE_SECONDS
 from tests.support.web_commands import Deployment
 
-pytestmark = [pytest.mark.faults, pytest.mark.lasting]
+pytestmark = [pytest.mark.slow, pytest.mark.lasting]
 
 
 def test_prepare_waits_for_the_end_of_a_web_process_of_another_version(

@@ -66,7 +66,9 @@ def lengthen(content: bytes) -> bytes:
     return content + b" " * SAMPLE_BYTES if content.lstrip()[:1] == b"{" else content
 
 
-@pytest.mark.parametrize("is_long", [False, True], ids=["short", "long"])
+@pytest.mark.parametrize(
+    "is_long", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["short", "long"]
+)
 @pytest.mark.parametrize("name", list_exports())
 def test_an_export_comes_in(api: APIClient, name: str, is_long: bool) -> None:
     export = load_export(name)

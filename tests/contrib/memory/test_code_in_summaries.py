@@ -13,6 +13,7 @@ from models_registry.models import AiModel
 from tests.support.compaction_sessions import fill_session, say
 from tests.support.ledger_sessions import compact, session  # noqa: F401
 from tests.support.scripted_model import Reply, ScriptedModel
+from tests.support.slow_params import mark_others_slow
 from textkit.sentences import split_sentences
 
 CODE = """```python
@@ -63,7 +64,7 @@ def count(text: str) -> int:
 
 
 @pytest.mark.parametrize("code", FORMS.values(), ids=FORMS)
-@pytest.mark.parametrize("space", range(20, 400, 20))
+@pytest.mark.parametrize("space", [20, 100, 380, *mark_others_slow(range(40, 400, 20), first=0)])
 def test_a_shortened_text_has_a_block_whole_or_not_at_all(code: str, space: int) -> None:
     before = "".join(PROSE.format(number) for number in range(100, 110))
     text = f"{before}\nThey agreed on this:\n\n{code}\n\nAfter it came lunch. {before}"

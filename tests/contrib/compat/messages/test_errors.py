@@ -90,6 +90,7 @@ def test_a_provider_that_throttles_is_a_rate_limit(gpt: Anthropic, scripted: Scr
     assert refusal.value.type == "rate_limit_error"
 
 
+@pytest.mark.lasting
 def test_an_overloaded_provider_is_told_as_such(gpt: Anthropic, scripted: ScriptedModel) -> None:
     scripted.default = Reply(status=529, text="Overloaded", headers={"retry-after": "7"})
     with pytest.raises(anthropic.APIStatusError) as refusal:
