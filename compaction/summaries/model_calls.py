@@ -161,7 +161,7 @@ class SummaryModel:
     max_output_tokens: int | None = None
     thought_room: int = 0  # that its answers were seen to need
     takes_temperature: bool = True
-    # False of one that called tools where its talk ended with the instruction.
+    # False of one that called tools where the conversation ended with the instruction.
     may_follow_talk: bool = True
     # What it does with the tools that a summary call does not have.
     calls_without_tools: Literal["", "unless told", "always"] = ""

@@ -77,7 +77,7 @@ class RefusedCalls:
         self._facts["summary_temperature"] = False
 
     def note_tool_call(self) -> None:
-        """Note that the model goes on with the talk where it is to summarize it: it calls tools."""
+        """Note that the model calls tools where it is to summarize the conversation."""
         self._facts["summary_in_talk"] = False
 
     def note_invented_call(self) -> bool:
