@@ -75,6 +75,23 @@ def revoke_tokens(user: Any, **which: object) -> int:
     return count
 
 
+def keep_conversations(user: Any, is_kept: bool, **which: object) -> AuthToken | None:
+    """Say whether the conversations of programs that use a token are stored from now on.
+
+    Returns the token of the user that the filters name, as `list_tokens` has it; None if there is
+    none.
+    """
+    with transaction.atomic():
+        token = list_tokens(user).filter(**which).first()
+        if token is None or token.keeps_conversations == is_kept:
+            return token
+        defaults = {"keeps_conversations": is_kept}
+        TokenName.objects.update_or_create(token=token, defaults=defaults)
+        audit.record("token.changed", target=user, detail=token.token_key)
+    token.keeps_conversations = is_kept
+    return token
+
+
 def list_tokens(user: object) -> QuerySet[AuthToken]:
     """Return a user's tokens, newest first, each with `name` and `used_at` (None: it has none).
 

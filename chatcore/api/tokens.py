@@ -1,4 +1,4 @@
-"""API tokens: list, create, revoke."""
+"""API tokens: list, create, change, revoke."""
 
 from datetime import timedelta
 
@@ -15,6 +15,7 @@ from chatcore.accounts.tokens import (
     MAX_NAME_CHARS,
     create_token,
     get_default_expiry,
+    keep_conversations,
     list_tokens,
     revoke_tokens,
 )
@@ -27,6 +28,11 @@ from chatcore.base.rest.fields import (
     StrictTextField,
 )
 from chatcore.base.truncation import clean_text
+
+KEEPING_HELP = (
+    "Whether conversations are stored that its programs name by themselves, or continue by their"
+    " whole history."
+)
 
 
 class NewTokenSerializer(StrictSerializer):
@@ -51,10 +57,13 @@ class NewTokenSerializer(StrictSerializer):
             " outlive it, as tokens and MCP servers. all: everything."
         ),
     )
-    keeps_conversations = StrictBooleanField(
-        default=True,
-        help_text="Whether conversations that its programs name by themselves are stored.",
-    )
+    keeps_conversations = StrictBooleanField(default=True, help_text=KEEPING_HELP)
+
+
+class TokenChangeSerializer(StrictSerializer):
+    """What may be changed of a token. It holds for the requests that begin after it."""
+
+    keeps_conversations = StrictBooleanField(required=False, help_text=KEEPING_HELP)
 
 
 class TokenSerializer(serializers.Serializer[object]):
@@ -63,9 +72,7 @@ class TokenSerializer(serializers.Serializer[object]):
     id = serializers.CharField(source="token_key", help_text="The token's first characters.")
     name = serializers.SerializerMethodField(help_text="Empty: it has none.")
     scope = serializers.SerializerMethodField(help_text="What it may do: read, chat or all.")
-    keeps_conversations = serializers.BooleanField(
-        help_text="Whether conversations that its programs name by themselves are stored."
-    )
+    keeps_conversations = serializers.BooleanField(help_text=KEEPING_HELP)
     created_at = serializers.DateTimeField(source="created")
     expires_at = serializers.DateTimeField(source="expiry", allow_null=True)
     last_used_at = serializers.DateTimeField(
@@ -139,6 +146,19 @@ class TokenDetailView(GenericAPIView[AuthToken]):
     """One token."""
 
     serializer_class = TokenSerializer
+
+    @extend_schema(operation_id="update_token", request=TokenChangeSerializer)
+    def patch(self, request: Request, token_id: str) -> Response:
+        """Change the token that begins with these characters."""
+        serializer = TokenChangeSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        row = list_tokens(request.user).filter(token_key=clean_text(token_id)).first()
+        if row and "keeps_conversations" in serializer.validated_data:
+            is_kept = serializer.validated_data["keeps_conversations"]
+            row = keep_conversations(request.user, is_kept, pk=row.pk)
+        if row is None:
+            raise Http404
+        return Response(TokenSerializer(row).data)
 
     @extend_schema(operation_id="revoke_token", request=None, responses={204: None})
     def delete(self, request: Request, token_id: str) -> Response:

@@ -26,7 +26,13 @@ from chatcore.base.rest.auth import ALL
 from chatcore.extension import build_page_parts
 from chatcore.web import mcp_servers, providers, sign_in
 from chatcore.web.chat_list import load_sidebar
-from chatcore.web.forms import DefaultModelForm, LanguageForm, ServerAddressForm, TokenForm
+from chatcore.web.forms import (
+    DefaultModelForm,
+    LanguageForm,
+    ServerAddressForm,
+    SwitchForm,
+    TokenForm,
+)
 from chatcore.web.own_chat import use_local_time
 
 LANGUAGE_COOKIE_SECONDS = 365 * 24 * 3600
@@ -159,6 +165,17 @@ def create_token(request: HttpRequest) -> HttpResponse:
         text = gettext("There are as many tokens as there may be. Revoke some first.")
         return HttpResponse(text, status=409, content_type="text/plain; charset=utf-8")
     return render(request, "chatcore/_new_api_token.html", {"token": token, "secret": secret})
+
+
+@login_required
+@require_POST
+def keep_token_conversations(request: HttpRequest, digest: str) -> HttpResponse:
+    """Say whether the conversations of programs that use a token are stored from now on."""
+    form = SwitchForm(request.POST)
+    is_kept = form.is_valid() and form.cleaned_data["on"]
+    if not tokens.keep_conversations(request.user, is_kept, pk=digest):
+        raise Http404
+    return HttpResponse()
 
 
 @login_required

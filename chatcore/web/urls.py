@@ -60,6 +60,11 @@ urlpatterns = [
     path("c/<uuid:pk>/archive/", chat_list.archive_chat, name="archive_chat"),
     path("settings/", account.show_settings, name="settings"),
     path("settings/tokens/", account.create_token, name="create_token"),
+    path(
+        "settings/tokens/<str:digest>/conversations/",
+        account.keep_token_conversations,
+        name="keep_token_conversations",
+    ),
     path("settings/tokens/<str:digest>/delete/", account.delete_token, name="delete_token"),
     path("settings/devices/others/end/", account.end_other_devices, name="end_other_devices"),
     path("settings/devices/link/", account.create_sign_in_link, name="create_sign_in_link"),

@@ -20,6 +20,7 @@ from rest_framework.test import APIClient
 
 from chatcore.accounts.tokens import MAX_TOKENS, TooManyTokens, create_token
 from chatcore.base.rest import auth
+from chatcore.contrib.audit.models import AuditEntry
 from chatcore.models import TokenName
 from models_registry.models import AiModel
 
@@ -128,6 +129,35 @@ def test_a_token_says_whether_conversations_of_programs_are_kept(
     rows = api.get(TOKENS).json()["results"]
     kept = {row["name"]: row["keeps_conversations"] for row in rows if row["name"]}
     assert kept == {"a": True, "b": False, "c": False, "d": True, "e": False}
+
+
+def test_keeping_conversations_of_programs_is_changed_for_a_token_that_exists(
+    api: APIClient, user: User, client: Client
+) -> None:
+    token_id = api.post(TOKENS, {"name": ""}).json()["id"]
+    path = f"{TOKENS}/{token_id}"
+    changed = api.patch(path, {"keeps_conversations": False})
+    assert (changed.status_code, changed.json()["keeps_conversations"]) == (200, False)
+    assert api.patch(path, {}).json()["keeps_conversations"] is False
+    assert api.patch(path, {"keeps_conversations": "no"}).status_code == 400
+    assert api.patch(path, {"scope": "all"}).status_code == 400
+    another = User.objects.create_user("another")
+    _, others_token = create_token(another, name="", expiry=None)
+    others_answer = build_token_client(others_token).patch(
+        path, {"keeps_conversations": True}, format="json"
+    )
+    assert others_answer.status_code == 404
+    assert AuditEntry.objects.filter(act="token.changed", detail=token_id).count() == 1
+    client.force_login(user)
+    token = AuthToken.objects.get(token_key=token_id)
+    switch = f"/settings/tokens/{token.digest}/conversations/"
+    assert switch in client.get("/settings/").content.decode()
+    for fields, is_kept in (({"on": "true"}, True), ({}, False)):
+        assert client.post(switch, fields).status_code == 200
+        rows = api.get(TOKENS).json()["results"]
+        assert [row["keeps_conversations"] for row in rows if row["id"] == token_id] == [is_kept]
+    client.force_login(another)
+    assert client.post(switch, {"on": "true"}).status_code == 404
 
 
 def test_an_expired_token_and_one_of_a_switched_off_user_are_401(user: User) -> None:
