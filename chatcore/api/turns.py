@@ -1,6 +1,5 @@
 """Running turns: send results of a client's own tools, approve calls, or stop the answer."""
 
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -24,7 +23,7 @@ from chatcore.api.turn_requests import (
 )
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.fields import StrictSerializer
-from chatcore.models import Session, Turn
+from chatcore.models import Turn
 from chatcore.turns import client_tools, control, waiting
 
 
@@ -45,7 +44,9 @@ class ToolResultsView(APIView):
         session = get_owned_session(request, session_id)
         payload = _read_payload(request, ToolResultsSerializer)
         results = [client_tools.ClientToolResult(**result) for result in payload["results"]]
-        _count_turn(request, session, lambda turn: client_tools.has_results(turn, results))
+        turn = session.turns.filter(status=Turn.Status.WAITING).first()
+        if turn is not None and not client_tools.has_results(turn, results):
+            turn_rate.count_turn(request, has_results=True)
         turn, after_seq = control.submit_tool_results(session, results)
         return respond_with_turn(
             request, turn, stream=payload.get("stream", False), after_seq=after_seq
@@ -81,7 +82,9 @@ class ApprovalListView(APIView):
         session = get_owned_session(request, session_id)
         payload = _read_payload(request, ApprovalsSerializer)
         decisions = [waiting.Approval(**approval) for approval in payload["approvals"]]
-        _count_turn(request, session, lambda turn: waiting.has_decisions(turn, decisions))
+        turn = session.turns.filter(status=Turn.Status.WAITING).first()
+        if turn is not None and not waiting.has_decisions(turn, decisions):
+            turn_rate.count_turn(request)
         turn, after_seq = control.submit_approvals(session, decisions)
         return respond_with_turn(
             request, turn, stream=payload.get("stream", False), after_seq=after_seq
@@ -113,10 +116,3 @@ def _read_payload(request: Request, serializer_class: type[StrictSerializer]) ->
     serializer.is_valid(raise_exception=True)
     payload: dict[str, object] = serializer.validated_data
     return payload
-
-
-def _count_turn(request: Request, session: Session, has_all: Callable[[Turn], bool]) -> None:
-    """Count what continues the waiting turn as a turn, unless the turn `has_all` of it already."""
-    turn = session.turns.filter(status=Turn.Status.WAITING).first()
-    if turn is not None and not has_all(turn):
-        turn_rate.count_turn(request)

@@ -83,7 +83,7 @@ def test_a_repeated_key_is_answered_as_ever_and_not_counted(
 def test_repeated_results_of_tools_are_answered_as_ever_and_not_counted(
     api: APIClient, messages: str, settings: object, scripted: ScriptedModel
 ) -> None:
-    settings.CHATCORE = {**settings.CHATCORE, "TURNS_PER_MINUTE": 3}  # type: ignore[attr-defined]
+    settings.CHATCORE = {**settings.CHATCORE, "TURNS_PER_MINUTE": 1}  # type: ignore[attr-defined]
     scripted.script(Reply(tool_calls=(asking("Rome", id="a"), asking("Oslo", id="b"))))
     scripted.default = Reply(text="Sunny.")
     api.post(messages, {"content": "Hi", "tools": [WEATHER]})

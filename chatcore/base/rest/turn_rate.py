@@ -1,5 +1,9 @@
 """The limits of turns and of compactions by hand that a user may start a minute.
 
+Results of a client's tools start no turn, they continue one. A coding program runs a tool every 300
+ms and has several agents at once, so these have a limit of their own, ROUNDS_PER_TURN times that of
+turns. It ends a program that calls a tool for ever, and whoever wants to get around the other one.
+
 The count is in the cache, which all web processes share. Without Redis the cache is a table, and to
 write it is a durable commit of its own. So a process counts the first few turns of a user in its
 memory, and tells the cache of them with the next one.
@@ -22,11 +26,12 @@ WINDOW_SECONDS = 60.0
 # The part of the limit that a process counts in memory. With several processes, a user may so start
 # more turns than the limit: this part more for each of them but one.
 MEMORY_SHARE = 0.1
+ROUNDS_PER_TURN = 10
 MAX_USERS = 10_000  # of whom a process remembers something
 
 
 class RateWindow:
-    """The turns, or the compactions, of one user in the last minute, as far as this process knows.
+    """The turns, rounds or compactions of one user in the last minute, as this process knows them.
 
     `shared_times` are in the cache, of all processes; `new_times` are not yet.
     """
@@ -80,15 +85,17 @@ class RateWindow:
         return None if is_allowed else times[len(times) - limit] + WINDOW_SECONDS - now
 
 
-def count_turn(request: Any) -> None:
-    """Count a turn that the user is about to start.
+def count_turn(request: Any, *, has_results: bool = False) -> None:
+    """Count a turn that the user is about to start, or to continue with results of tools.
 
     Raises the 429 problem with the seconds to wait if there were too many in the last minute.
     """
-    limit = settings.CHATCORE["TURNS_PER_MINUTE"]
-    wait_seconds = _get_window("turn", request.user.pk).count_one(limit)
+    kind, what, limit = "turn", "turns", settings.CHATCORE["TURNS_PER_MINUTE"]
+    if has_results:
+        kind, what, limit = "round", "rounds of results of tools", limit * ROUNDS_PER_TURN
+    wait_seconds = _get_window(kind, request.user.pk).count_one(limit)
     if wait_seconds is not None:
-        detail = f"No more than {limit} turns a minute."
+        detail = f"No more than {limit} {what} a minute."
         raise Problem(429, "too_many_turns", detail, retry_after=wait_seconds)
 
 

@@ -24,6 +24,7 @@ from chatcore.contrib.compat.chat_completions.request import (
 from chatcore.contrib.compat.chat_completions.side_calls import is_side_call, is_summary_call
 from chatcore.contrib.compat.chat_completions.stateless import StatelessExchange
 from chatcore.contrib.compat.chat_completions.streams import BegunStream, ClientWatch
+from chatcore.contrib.compat.client_messages import has_new_results
 from chatcore.contrib.compat.programs import get_keeping
 from chatcore.models import Session, Turn
 from chatcore.providers.base import Request as ProviderRequest
@@ -115,7 +116,7 @@ def begin_answer(
             return _answer_with_memory(request, completion_request, form, session)
     with ExitStack() as held:
         held.enter_context(capacity.take_slot(request.user.pk))
-        turn_rate.count_turn(request)
+        _count_turn(request, completion_request)
         return _answer_without_memory(request, completion_request, form, held)
 
 
@@ -127,7 +128,7 @@ def _answer_with_memory(
 ) -> Response | BegunStream:
     """Answer in a session; None stands for one that does not exist yet."""
     with _reserve_turn(request, completion_request):
-        turn_rate.count_turn(request)
+        _count_turn(request, completion_request)
         session = session or memory.create_session(request.user, completion_request)
         turn, after_seq = memory.start_or_resume_turn(session, completion_request)
     form.name_answer(turn, after_seq)
@@ -183,6 +184,10 @@ def _answer_without_memory(
         form.format_answer(text, reasoning, final_part),
         headers=exchange.build_headers() | ignored_header,
     )
+
+
+def _count_turn(request: SignedInRequest, completion_request: CompletionRequest) -> None:
+    turn_rate.count_turn(request, has_results=has_new_results(completion_request.messages))
 
 
 def _reserve_turn(

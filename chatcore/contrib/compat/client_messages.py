@@ -76,6 +76,14 @@ def convert_messages(messages: Iterable[ClientMessage], model: AiModel) -> list[
     return [message.to_chat_message(supports_images=model.may_see_images) for message in messages]
 
 
+def has_new_results(messages: Sequence[ClientMessage]) -> bool:
+    """Return True if results of tools follow the last answer: they continue it."""
+    for message in reversed(messages):
+        if message.role != "user":
+            return message.role == "tool"
+    return False
+
+
 def add_system_text(messages: list[ClientMessage], text: str) -> None:
     """Add a text of the system that follows other messages, marked, in its place.
 

@@ -9,6 +9,7 @@ from chatcore.accounts.rights import require_model, select_models
 from chatcore.base.rest import auth, turn_rate
 from chatcore.base.token_estimate import estimate_tokens
 from chatcore.context.compactor import get_compactor
+from chatcore.contrib.compat.client_messages import has_new_results
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.programs import Keeping
 from chatcore.contrib.compat.responses import (
@@ -42,8 +43,13 @@ def begin_stored(sender: Any, request: ResponseRequest) -> StoredResponse:
         turn_rate.count_turn(sender)
         return compaction_answers.answer_trigger(user, request)
     with capacity.reserve_turn(user.pk):
-        turn_rate.count_turn(sender)
+        count_turn(sender, request)
         return storage.begin_response(user, request)
+
+
+def count_turn(sender: Any, request: ResponseRequest) -> None:
+    """Count what the request starts or continues. Raises the 429 problem."""
+    turn_rate.count_turn(sender, has_results=has_new_results(request.input.messages))
 
 
 def count_tokens(user: User, request: ResponseRequest) -> int:

@@ -67,7 +67,7 @@ class ResponsesView(ResponsesAPIView):
         """Answer without storing. A stream takes over the slot until the end of the answer."""
         with ExitStack() as held:
             held.enter_context(capacity.take_slot(request.user.pk))
-            turn_rate.count_turn(request)
+            creation.count_turn(request, response_request)
             response = UnstoredResponse(request.user, response_request)
             headers = response.exchange.build_headers() | response_request.ignored_header
             if response_request.stream:

@@ -19,7 +19,7 @@ from knox.models import AuthToken
 
 from chatcore.accounts.senders import find_token_sender
 from chatcore.accounts.sign_out_watch import sign_out_watch
-from chatcore.base.rest import limits, turn_rate
+from chatcore.base.rest import limits
 from chatcore.base.rest.auth import build_sender_problem, find_scope, find_token
 from chatcore.base.rest.parsers import (
     StrictDecoder,
@@ -198,7 +198,7 @@ class Connection:
             begin = partial(creation.begin_stored, self, request)
             await self._send_stored(await run_or_undo(begin, turn_streams.cancel_response))
         else:
-            await run_in_thread(turn_rate.count_turn, self)
+            await run_in_thread(creation.count_turn, self, request)
             await self._answer_unstored(request, memory, str(previous_id or ""))
 
     async def _send_stored(self, record: StoredResponse) -> None:
