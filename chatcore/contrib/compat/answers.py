@@ -26,6 +26,7 @@ from chatcore.contrib.compat.chat_completions.stateless import StatelessExchange
 from chatcore.contrib.compat.chat_completions.streams import BegunStream, ClientWatch
 from chatcore.contrib.compat.client_messages import has_new_results
 from chatcore.contrib.compat.programs import get_keeping
+from chatcore.contrib.compat.stored_context import replace_long_history
 from chatcore.models import Session, Turn
 from chatcore.providers.base import Request as ProviderRequest
 from chatcore.providers.base import StreamEnd, StreamPart
@@ -110,6 +111,7 @@ def begin_answer(
     request: SignedInRequest, completion_request: CompletionRequest, form: AnswerForm
 ) -> Response | BegunStream:
     """Return the whole answer, or the stream of one that has begun."""
+    session = None
     if completion_request.thread.name:
         session = memory.find_session(request.user, completion_request.thread.name)
         if not is_side_call(completion_request, session):
@@ -117,7 +119,7 @@ def begin_answer(
     with ExitStack() as held:
         held.enter_context(capacity.take_slot(request.user.pk))
         _count_turn(request, completion_request)
-        return _answer_without_memory(request, completion_request, form, held)
+        return _answer_without_memory(request, completion_request, form, held, session)
 
 
 def _answer_with_memory(
@@ -157,14 +159,24 @@ def _answer_without_memory(
     completion_request: CompletionRequest,
     form: AnswerForm,
     held: ExitStack,
+    session: Session | None,
 ) -> Response | BegunStream:
-    """Answer the request. A stream takes over what is held until the end of the answer."""
-    exchange = StatelessExchange(
-        completion_request.model, form.build_provider_request(), owner_id=request.user.pk
-    )
+    """Answer the request, which may ask for something beside the conversation of a session.
+
+    A stream takes over what is held until the end of the answer.
+    """
+    keeping = get_keeping(request.auth)
+
+    def find_session() -> Session | None:
+        if session or completion_request.thread.name or not keeping.is_on:
+            return session
+        return histories.find_asked_session(request.user, keeping, completion_request.messages)
+
+    model = completion_request.model
+    provider_request = replace_long_history(model, form.build_provider_request(), find_session)
+    exchange = StatelessExchange(model, provider_request, owner_id=request.user.pk)
     ignored_header = build_ignored_header(completion_request.ignored_fields)
     answer_parts = exchange.stream_parts()
-    keeping = get_keeping(request.auth)
     if keeping.is_on and not completion_request.thread.name and is_summary_call(completion_request):
         answer_parts = histories.remember_summary(
             request.user, keeping, completion_request.messages, answer_parts

@@ -136,6 +136,19 @@ async def remember_summary(
             yield part
 
 
+def find_asked_session(
+    user: User, keeping: Keeping, messages: Sequence[ClientMessage]
+) -> Session | None:
+    """Return the session of the history that a last message asks something beside."""
+    history = messages[:-1]
+    answer_index = _find_last_answer(history)
+    if not answer_index:
+        return None
+    key = _extend_key(f"{user.pk} {keeping.token_id}", history[:answer_index])
+    row = _choose_row(key, _extend_key(key, history[answer_index:]), history[answer_index])
+    return row.session if row else None
+
+
 def _note_summary(
     user: User, keeping: Keeping, messages: Sequence[ClientMessage], text: str
 ) -> None:
@@ -143,18 +156,13 @@ def _note_summary(
     if len(text) < MIN_SUMMARY_CHARS:
         return
     client = _hash_client(user, keeping)
-    history = messages[:-1]
-    answer_index = _find_last_answer(history)
-    if answer_index:
-        key = _extend_key(f"{user.pk} {keeping.token_id}", history[:answer_index])
-        whole_key = _extend_key(key, history[answer_index:])
-        row = _choose_row(key, whole_key, history[answer_index])
-    else:
-        row = _choose_by_quote(client, "\n".join(message.content for message in messages))
-    if row is None or row.session is None:
+    session = find_asked_session(user, keeping, messages) or _find_quoted_session(
+        client, "\n".join(message.content for message in messages)
+    )
+    if session is None:
         return
     try:
-        HistoryKey.objects.create(client=client, session=row.session, summary=text)
+        HistoryKey.objects.create(client=client, session=session, summary=text)
     except DatabaseError:
         logger.exception("The summary of a program is not noted")
 
@@ -186,18 +194,18 @@ def _measure_head(summary: str, messages: Sequence[ClientMessage]) -> int:
     return 0
 
 
-def _choose_by_quote(client: str, text: str) -> HistoryKey | None:
-    """Return the row of the conversation of which most is quoted in a text; None if nothing is."""
+def _find_quoted_session(client: str, text: str) -> Session | None:
+    """Return the session of which most is quoted in a text; None if nothing is."""
     rows = HistoryKey.objects.filter(client=client, session__discard_at=None, summary="")
-    best_row, best_chars = None, 0
+    best_session, best_chars = None, 0
     for row in rows.exclude(session=None).order_by("-used_at", "-pk")[:MAX_CANDIDATES]:
         messages = Message.objects.filter(session=row.session_id).exclude_superseded()
         beginnings = messages.order_by("-seq").values_list(Left("content", QUOTED_CHARS), flat=True)
         lines = {beginning.strip().partition("\n")[0] for beginning in beginnings[:MAX_QUOTED]}
         chars = sum(len(line) for line in lines if line in text)
         if chars > best_chars:
-            best_row, best_chars = row, chars
-    return best_row
+            best_session, best_chars = row.session, chars
+    return best_session
 
 
 def _find_last_answer(messages: Sequence[ClientMessage]) -> int:

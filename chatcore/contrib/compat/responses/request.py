@@ -267,6 +267,7 @@ class ResponseRequest:
     previous_response_id: str = ""
     conversation_id: str = ""
     thread: ThreadName = field(default_factory=ThreadName)
+    beside: str = ""  # the name of the session beside whose conversation something is asked
     history_seed: str = ""  # of the hash by which a whole history is recognized
     compact_threshold: int | None = None
     ignored_fields: tuple[str, ...] = ()
@@ -319,11 +320,11 @@ def parse_response_request(
     body = ResponseBody.parse(value)
     response_input = parse_input(value.get("input"), load_item)
     name = headers.get(SESSION_HEADER, "")[:MAX_SESSION_NAME_CHARS]
-    thread = name_thread(name, headers, value, keeping)
+    thread, beside = name_thread(name, headers, value, keeping), ""
     if _is_beside(thread, body, response_input):
         # The program stores its conversation under a name, and this is no part of it.
         body = body.model_copy(update={"store": body.store and not thread.name})
-        thread = ThreadName()
+        beside, thread = thread.name, ThreadName()
     if thread.name:
         # Some programs send `store: false` with every request, and their user cannot change it.
         body = body.model_copy(update={"store": True})
@@ -335,19 +336,7 @@ def parse_response_request(
     tools = build_tools(list(request_tools.definitions.values()), model)
     if isinstance(body.tool_choice, AllowedTools):
         tools = [tool for tool in tools if body.tool_choice.names(tool["name"])]
-    conversation = body.conversation
-    conversation_id = conversation if isinstance(conversation, str) else conversation.id or ""
-    if conversation_id and body.previous_response_id:
-        detail = "Either previous_response_id or conversation, not both."
-        raise InvalidFieldError("previous_response_id", detail)
-    reasons = {
-        "`background`": body.background,
-        "`conversation`": conversation_id,
-        "a compaction trigger": response_input.has_trigger,
-    }
-    for reason, is_given in reasons.items():
-        if is_given and not body.store:
-            raise InvalidFieldError("store", f"It must be true with {reason}.")
+    conversation_id = _parse_conversation_id(body, response_input)
     thresholds = [entry.compact_threshold for entry in body.context_management]
     return ResponseRequest(
         model=model,
@@ -360,6 +349,7 @@ def parse_response_request(
         previous_response_id=body.previous_response_id,
         conversation_id=conversation_id,
         thread=thread,
+        beside=beside,
         history_seed=keeping.token_id,
         compact_threshold=next((each for each in reversed(thresholds) if each), None),
         ignored_fields=(*request_tools.ignored_fields, *response_input.ignored_fields),
@@ -374,6 +364,27 @@ def _is_beside(thread: ThreadName, body: ResponseBody, response_input: ResponseI
     system = "\n".join([body.instructions or "", *response_input.system_texts])
     continues = body.previous_response_id or body.conversation or body.background
     return not continues and asks_for_summary(system.lstrip(), messages, body.tools)
+
+
+def _parse_conversation_id(body: ResponseBody, response_input: ResponseInput) -> str:
+    """Return the id of the conversation that the request names; empty if it names none.
+
+    Raises the 400 problem for fields that exclude each other.
+    """
+    conversation = body.conversation
+    conversation_id = conversation if isinstance(conversation, str) else conversation.id or ""
+    if conversation_id and body.previous_response_id:
+        detail = "Either previous_response_id or conversation, not both."
+        raise InvalidFieldError("previous_response_id", detail)
+    reasons = {
+        "`background`": body.background,
+        "`conversation`": conversation_id,
+        "a compaction trigger": response_input.has_trigger,
+    }
+    for reason, is_given in reasons.items():
+        if is_given and not body.store:
+            raise InvalidFieldError("store", f"It must be true with {reason}.")
+    return conversation_id
 
 
 def get_reasoning_form(echo: Mapping[str, Any]) -> ReasoningForm:

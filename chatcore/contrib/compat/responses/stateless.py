@@ -16,6 +16,7 @@ from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.base.threads import PREPARATION, TOOLS
 from chatcore.context import builder
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
+from chatcore.contrib.compat.chat_completions.memory import find_session
 from chatcore.contrib.compat.chat_completions.stateless import (
     StatelessExchange,
     build_provider_request,
@@ -34,6 +35,7 @@ from chatcore.contrib.compat.responses.output_items import (
 )
 from chatcore.contrib.compat.responses.request import ResponseRequest
 from chatcore.contrib.compat.responses.stream_events import Event, EventWriter
+from chatcore.contrib.compat.stored_context import replace_long_history
 from chatcore.providers.base import (
     ChatMessage,
     ReasoningDelta,
@@ -96,7 +98,7 @@ class UnstoredResponse:
             input_messages, resuming.list_open_approvals(request)
         )
         self.output += allowed_items
-        self._owner_id = user.pk
+        self._user, self._owner_id = user, user.pk
         self.exchange = self._build_exchange()
         if request.echo["truncation"] == "disabled" and self.exchange.is_shortened:
             detail = "The input is longer than the context window, and truncation is disabled."
@@ -258,9 +260,12 @@ class UnstoredResponse:
             request.model, texts, self.messages, request.tools, request.params
         )
         tools = [*provider_request.tools, *self.tools.definitions]
-        return StatelessExchange(
-            request.model, replace(provider_request, tools=tools), owner_id=self._owner_id
+        provider_request = replace_long_history(
+            request.model,
+            replace(provider_request, tools=tools),
+            lambda: find_session(self._user, request.beside),
         )
+        return StatelessExchange(request.model, provider_request, owner_id=self._owner_id)
 
 
 def _get_status(end: StreamEnd) -> ItemStatus:
