@@ -38,6 +38,7 @@ _OWN = re.compile(rf"\s*+<({_OWN_TAGS})>\s*+(.*?)</\1>\s*+", re.DOTALL)
 _TAIL = re.compile(rf"^(?:{_KNOWN_TAILS})", re.MULTILINE)
 _MESSAGE = re.compile(_KNOWN_MESSAGES)
 _EXAMPLE = re.compile(_END_OF_EXAMPLE)
+_QUOTED = re.compile(r'"((?:[^"]|(?<=\\)")+)"')  # opencode
 _LINE_END = re.compile(r"\s*\n\s*|\s*\Z")  # behind a block; in a sentence stands no wrapping
 
 
@@ -79,8 +80,13 @@ def split_text(text: str) -> list[Piece]:
 
 
 def find_words(text: str) -> str:
-    """Return the user's own words in a message; empty if a program wrote all of it."""
-    return " ".join(piece.text for piece in split_text(text) if piece.kind == "words").strip()
+    """Return the user's own words in a message; empty if a program wrote all of it.
+
+    Some programs put the words of a command line in quotation marks, with marks inside escaped.
+    """
+    words = " ".join(piece.text for piece in split_text(text) if piece.kind == "words").strip()
+    quoted = _QUOTED.fullmatch(words)
+    return quoted[1].replace('\\"', '"').strip() if quoted else words
 
 
 def find_question(texts: Sequence[str]) -> str:

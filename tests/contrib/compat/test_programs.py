@@ -1,7 +1,6 @@
 """Conversations of coding programs are kept by the names that the programs send by themselves."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -13,43 +12,29 @@ from openai import OpenAI
 from chatcore.accounts.tokens import create_token
 from chatcore.base.runner import turn_runner
 from chatcore.models import Message, Session, Turn
-from chatcore.sessions import verification
-from models_registry.models import AiModel
 from tests.conftest import Live
 from tests.support.openai_client import MODEL, client, list_completions
-from tests.support.recorded_programs import load_recording, send_recording
+from tests.support.recorded_programs import (
+    load_recording,
+    send,
+    send_recording,
+    verified_sessions,
+    wide_window,
+)
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
-__all__ = ["client"]
+__all__ = ["client", "verified_sessions", "wide_window"]
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("wide_window", "verified_sessions"),
+]
 CLAUDE = "claude-code-2.1.197"
 CODEX = "codex-0.171.0"
 CLAUDE_SESSION = "3f6d1c52-0000-4000-8000-00000000000a"
 THREAD = "01a223cd-5f7b-7191-a1a7-28fac274d620"
 HELLO = [{"role": "user", "content": "Hello?"}]
-
-
-@pytest.fixture(autouse=True)
-def widen_window(model: AiModel) -> None:
-    """Programs send thousands of tokens of their own with each request."""
-    AiModel.objects.filter(pk=model.pk).update(context_window_size=65_536)
-
-
-@pytest.fixture(autouse=True)
-def verify_sessions(client: OpenAI) -> Iterator[None]:
-    yield
-    turn_runner.drain()
-    for session in Session.objects.all():
-        assert not verification.check_session(session.pk)
-
-
-def send(client: OpenAI, name: str, **members: Any) -> httpx.Response:
-    response = send_recording(client, load_recording(name), model=MODEL, **members)
-    assert response.status_code == 200, response.text
-    turn_runner.drain()
-    return response
 
 
 def post(client: OpenAI, path: str, headers: dict[str, str], **members: Any) -> httpx.Response:

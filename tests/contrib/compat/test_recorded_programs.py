@@ -1,46 +1,31 @@
 """Conversations of coding programs without names, with the requests as the programs sent them."""
 
-from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
 import pytest
 from openai import OpenAI
 
-from chatcore.base.runner import turn_runner
 from chatcore.models import Session
 from chatcore.providers.base import ToolCall
-from chatcore.sessions import verification
-from models_registry.models import AiModel
-from tests.support.openai_client import MODEL, client, list_completions
-from tests.support.recorded_programs import load_recording, send_recording
+from tests.support.openai_client import client, list_completions
+from tests.support.recorded_programs import (
+    load_recording,
+    send,
+    verified_sessions,
+    wide_window,
+)
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
-__all__ = ["client"]
+__all__ = ["client", "verified_sessions", "wide_window"]
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("wide_window", "verified_sessions"),
+]
 PROGRAMS = ("cline-3.0.65", "continue-1.5.47", "opencode-1.18.33", "pi-1.6.0", "qwen-code-0.24.4")
 FACT = "The code is K7Q."
-
-
-@pytest.fixture(autouse=True)
-def widen_window(model: AiModel) -> None:
-    AiModel.objects.filter(pk=model.pk).update(context_window_size=65_536)
-
-
-@pytest.fixture(autouse=True)
-def verify_sessions(client: OpenAI) -> Iterator[None]:
-    yield
-    turn_runner.drain()
-    for session in Session.objects.all():
-        assert not verification.check_session(session.pk)
-
-
-def send(client: OpenAI, name: str, **members: Any) -> None:
-    response = send_recording(client, load_recording(name), model=MODEL, **members)
-    assert response.status_code == 200, response.text
-    turn_runner.drain()
 
 
 def read_calls(messages: list[Any]) -> list[ToolCall]:

@@ -60,6 +60,25 @@ def find_shown(page: str) -> list[str]:
     return re.findall(r'<div class="words"[^>]*data-source[^>]*>([^<]*)</div>', page)
 
 
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ('"Fix the counter, \\"until all\\" is well."', 'Fix the counter, "until all" is well.'),
+        ('"One" and "two" are the same.', '"One" and "two" are the same.'),
+        ('"', '"'),
+    ],
+)
+def test_marks_around_a_whole_question_are_not_in_its_title(
+    client: OpenAI, text: str, title: str
+) -> None:
+    client.chat.completions.create(
+        model=MODEL,
+        messages=[{"role": "user", "content": text}],
+        extra_headers={"X-Session-Id": "mine"},
+    )
+    assert Session.objects.get().title == title
+
+
 def test_a_session_of_claude_code(gpt: Anthropic, user: User, scripted: ScriptedModel) -> None:
     parts: Any = [{"type": "text", "text": REMINDER}, {"type": "text", "text": WORDS}]
     messages: Any = [
