@@ -64,6 +64,11 @@ _PARTS: tuple[tuple[Literal["broken"] | EndReason, str], ...] = (
 
 _DECODER = json.JSONDecoder()
 
+# What ends a message in templates, and what may become it. Some servers send it.
+_END_MARKS = re.compile(r"(?:<\|[a-z_]{2,20}\|>\s{0,8}){1,4}\Z")
+_BEGUN_END_MARKS = re.compile(r"(?:<\|[a-z_]{2,20}\|>\s{0,8}){0,4}(?:<\|?|<\|[a-z_]{1,20}\|?)?\Z")
+_MAX_END_MARKS_CHARS = 128
+
 MAX_COLLECTED_CHARS = 16_000_000
 
 
@@ -203,6 +208,8 @@ class PartJoiner:
         self._pieces: list[str] = []
         self._kind: type[TextDelta | ReasoningDelta] = TextDelta
         self._tags = ThoughtTags(begins_inside=begins_thinking)
+        self._held_words = ""  # at the end of what has come, as they may be a mark
+        self._has_words = False
         self._surrogate_joiners = {TextDelta: SurrogateJoiner(), ReasoningDelta: SurrogateJoiner()}
 
     def add_text(self, text: str) -> None:
@@ -218,6 +225,9 @@ class PartJoiner:
         """Add what was held back because a tag might have followed. Call it at the end."""
         for is_thought, piece in self._tags.end(is_cut=is_cut):
             self._add_tagged(piece, is_thought=is_thought)
+        if self._has_words:
+            self._held_words = _END_MARKS.sub("", self._held_words)
+        self._release_words()
 
     @property
     def tagged_thoughts(self) -> str:
@@ -236,6 +246,20 @@ class PartJoiner:
             self._add_words(piece)
 
     def _add_words(self, text: str) -> None:
+        """Add words, except for those at their end that may become an end mark."""
+        text = self._held_words + text
+        begun = _BEGUN_END_MARKS.search(text) if "<" in text[-_MAX_END_MARKS_CHARS:] else None
+        self._held_words = text[begun.start() :] if begun else ""
+        self._append_words(text[: begun.start()] if begun else text)
+
+    def _release_words(self) -> None:
+        text, self._held_words = self._held_words, ""
+        self._append_words(text)
+
+    def _append_words(self, text: str) -> None:
+        if not text:
+            return
+        self._has_words = self._has_words or bool(text.strip())
         if self._kind is not TextDelta:
             self._close_part()
             self._kind = TextDelta
@@ -247,6 +271,7 @@ class PartJoiner:
         self._add_thoughts(text)
 
     def _add_thoughts(self, text: str) -> None:
+        self._release_words()
         if self._kind is not ReasoningDelta:
             self._close_part()
             self._kind = ReasoningDelta
@@ -254,6 +279,7 @@ class PartJoiner:
 
     def add_thought(self, thought: dict[str, object]) -> None:
         """Add a signed thought that has ended."""
+        self._release_words()
         self._close_part()
         self._parts.append(ReasoningDelta("", thought))
 

@@ -29,6 +29,9 @@ _SECRET_NAME = re.compile(
     r"|wachtwoord\Z|hasło\Z|secret_key_base\Z|key[_-]data\Z|(?<![a-z])_auth\Z",
     re.IGNORECASE,
 )
+# Names of much else too: of the parts of a text, of a choice in a configuration.
+_VAGUE_NAME = re.compile(r"(?:token|secret|credentials?)\Z", re.IGNORECASE)
+_PLAIN_WORDS = re.compile(r"(?:(?!\w*[a-z][A-Z])[^\W\d_]++[ '’/_.!?-]*+){1,20}")
 _SENSITIVE_WORD = r"(?:password|passwd|secret|token|api_?key|secret_?key|access_?key|private_?key)"
 # Behind such a name, as a shell and a `.env` file have it, whatever follows is a secret.
 _ENVIRONMENT_NAME = re.compile(
@@ -120,7 +123,7 @@ _FORMS = [
         re.IGNORECASE,
     ),
     re.compile(
-        rf"<(?P<tag>\w*{_SENSITIVE_WORD})>\s*(?P<value>[^<\s][^<\n]{{2,200}})</(?P=tag)>",
+        rf"<(?!(?:token|secret)>\s*[a-z]+<)(?P<tag>\w*{_SENSITIVE_WORD})>\s*(?P<value>[^<\s][^<\n]{{2,200}})</(?P=tag)>",
         re.IGNORECASE,
     ),
     re.compile(
@@ -191,6 +194,7 @@ def _find_columns(text: str) -> Iterator[tuple[int, int]]:
     """Yield where the values of the columns of secrets stand in the tables of a text."""
     separator, start = "", 0
     columns: tuple[int, ...] = ()
+    names: list[str] = []
     lines = text.splitlines(keepends=True)
     for line, next_line in zip(lines, [*lines[1:], ""], strict=False):
         cells = line.rstrip("\r\n").split(separator) if columns else []
@@ -198,13 +202,14 @@ def _find_columns(text: str) -> Iterator[tuple[int, int]]:
             columns = ()
         for column in columns if len(cells) > (columns or (0,))[-1] else ():
             value = cells[column].strip(" \"'")
-            if len(value) >= MIN_CHARS and not value.startswith((PLACEHOLDER, "---")):
+            if _may_be_value(names[column], value) and not value.startswith((PLACEHOLDER, "---")):
                 place = start + len(separator.join(cells[:column])) + bool(column)
                 place += cells[column].index(value)
                 yield place, place + len(value)
         if not columns and _SECRET_COLUMN.search(line):
             separator = next((sign for sign in _SEPARATORS if sign in line), "")
             columns = _list_secret_columns(line, separator, next_line)
+            names = [name.strip(" \"'\r\n*`") for name in line.split(separator or None)]
         start += len(line)
 
 
@@ -231,6 +236,12 @@ def _find_assigned(text: str) -> Iterator[tuple[int, int]]:
             yield value.start(value.lastgroup or 0), end
 
 
+def _may_be_value(name: str, value: str) -> bool:
+    """Return whether a value may be the secret of that name: plain words behind some are none."""
+    is_plain = bool(_VAGUE_NAME.match(name) and _PLAIN_WORDS.fullmatch(value))
+    return len(value) >= MIN_CHARS and not is_plain
+
+
 def _names_secret(name: str) -> bool:
     return bool(_ENVIRONMENT_NAME.search(name) or _SECRET_NAME.search(name))
 
@@ -242,7 +253,7 @@ def _is_secret(text: str, name: re.Match[str], value: re.Match[str]) -> bool:
         return False
     if name["sign"] == "=" and _ENVIRONMENT_NAME.search(name["name"]):
         return True
-    if not _SECRET_NAME.search(name["name"]) or len(secret) < MIN_CHARS:
+    if not (_SECRET_NAME.search(name["name"]) and _may_be_value(name["name"], secret)):
         return False
     if value.lastgroup == "value" or any(map(str.isdigit, secret)):
         return not (value.lastgroup == "other" and _EXPRESSION.search(secret))

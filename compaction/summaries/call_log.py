@@ -54,12 +54,14 @@ class Refused(NoAnswer):
 class Declined(SummaryFailed):
     """The model wrote nothing, or that it does not want to: perhaps because of some message.
 
-    `has_begun` if there is some text.
+    `has_begun` if there is some text. `words` is that text, where nothing but its contents says
+    that it is a refusal.
     """
 
-    def __init__(self, reason: str, *, has_begun: bool) -> None:
+    def __init__(self, reason: str, *, has_begun: bool, words: str = "") -> None:
         super().__init__(reason)
         self.has_begun = has_begun
+        self.words = words
 
 
 class ProviderBusy(Exception):

@@ -374,6 +374,7 @@ class SummaryClient:
             return False
         self.refused.works_around = True
         is_late = isinstance(failure, Refused) or failure.has_begun
+        self.refused.words = "" if isinstance(failure, Refused) else failure.words
         probe_tokens = self.limit_call_tokens(job) if is_late else PROBE_TOKENS
         if isinstance(failure, Refused) and self._refuses_anything(job, probe_tokens):
             return self._leave_out_temperature(job, probe_tokens)
@@ -441,7 +442,7 @@ class SummaryClient:
             except Throttled as failure:
                 self.refused.wait_for_provider(failure)
             else:
-                return validation.is_declined(answer)
+                return validation.is_declined(answer, refusal=self.refused.words)
 
     def _find_seq(self, piece: str) -> int | None:
         """Return the number of the message that a piece is, or is a part of."""
@@ -508,6 +509,8 @@ class SummaryClient:
             source=source.DAY_HEADER.sub("", chunk.lines),
             may_shrink=job.options.rewrites_text or self._asks_to_shrink(job, chunk),
         )
+        if thinness and validation.is_short(summary):
+            raise Declined(thinness, has_begun=True, words=summary)
         if thinness:
             raise SummaryFailed(thinness)
         return summary

@@ -33,9 +33,9 @@ class RefusedCalls:
     `thought_room` is how many tokens an answer needs with the model's thoughts. `left_out_seqs` are
     the numbers of the messages that a filter refuses. `refuses_anything` says whether a harmless
     message is refused too; None if that was not tried. `works_around` is True once a run looks for
-    what is refused although nothing says so. `tells_of_no_tools` is True for a model that calls
-    tools that it does not have. `attempts` is how many times the run was begun. `wait`
-    waits so many seconds.
+    what is refused although nothing says so, and `words` is what the model wrote then.
+    `tells_of_no_tools` is True for a model that calls tools that it does not have. `attempts` is
+    how many times the run was begun. `wait` waits so many seconds.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class RefusedCalls:
         self.left_out_seqs: list[int] = []
         self.has_answers = False
         self.works_around = False
+        self.words = ""
         self.tells_of_no_tools = False
         self.refuses_anything: bool | None = None
         self._wait = wait
@@ -83,8 +84,9 @@ class RefusedCalls:
     def note_invented_call(self) -> bool:
         """Note that the model calls a tool that the call does not have.
 
-        It is told that there are none, and what that helps is remembered. Return whether it was
-        told before: then it writes no summaries for a day, and costs nothing.
+        The next prompt says that there are no tools. If the model then writes a summary, all later
+        prompts say so. Return whether this prompt said so already: then no summary is requested
+        of the model for a day.
         """
         was_told = self.tells_of_no_tools
         self.tells_of_no_tools = True

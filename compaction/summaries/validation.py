@@ -6,6 +6,7 @@ A bad summary would replace good messages, so an answer that looks wrong counts 
 
 import json
 import re
+import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -13,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from compaction.core.stages.base import SummaryFailed
 from compaction.summaries.call_log import Declined
 from compaction.summaries.model_calls import CallResult
-from compaction.summaries.prompt import TAG_NAMES
+from compaction.summaries.prompt import SYSTEM_PROMPT, TAG_NAMES
+from textkit.stop_words import STOP_WORDS
 
 _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.IGNORECASE | re.DOTALL)
 _END_OF_THOUGHT = re.compile(r"\A.*</(think|thinking|reasoning)>", re.IGNORECASE | re.DOTALL)
@@ -51,15 +53,25 @@ MIN_FACTS = 4
 KEPT_FACTS = 0.2
 # A summary in another language than its source has no words in common with it; an apology in
 # another language has not, either, but is shorter.
-MIN_FOREIGN_BYTES = 400
+MIN_FOREIGN_CHARS = 400
+FOREIGN_SOURCE_SHARE = 0.1  # of a short source
+CHARS_OF_A_SIGN = 3  # of an alphabet, that a sign of Chinese or a syllable of Korean stands for
 FOREIGN_SHARE = 0.5  # of its short words, that the source has too
+SCRIPT_SHARE = 0.02  # of a source, that a name in another script may have
+ALIKE_SHARE = 0.5  # of the words of the shorter of two refusals
 _SAMPLE_CHARS = 200_000
 
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _SHORT_WORD = re.compile(r"\b[^\W\d_]{1,3}\b")
 # Languages that write no spaces: pairs of their signs.
-_PAIRS = re.compile(r"(?=([\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}))")
+_SIGNS = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+_SIGN = re.compile(_SIGNS)
+_PAIRS = re.compile(rf"(?=({_SIGNS}{{2}}))")
+STEM_CHARS = 5
+MAX_DIGITS = 40
 _NUMBER = re.compile(r"\d[\d.,:/-]*\d")
+# Words that a refusal has in common with any conversation: of no subject, or of the task itself.
+_ROLES = ("user", "assistant", "transcript", "message")
 _NAME = re.compile(r"(?<=[^\s.!?:#*>-] )[^\W\d_a-z]\w{2,}")
 
 LOOP_CHARS = 400  # in a shorter text repetition cannot be told from chance
@@ -239,17 +251,17 @@ def _loses_facts(summary: str, previous: str) -> bool:
 
 
 def _speaks_of_other_things(summary: str, source: str) -> bool:
-    if _is_spaced(summary) != _is_spaced(source):
-        return False  # written in another script, so it has no word in common
-    source_words = _collect_words(source[:_SAMPLE_CHARS])
-    needed = min(COMMON_WORDS, len(source_words) // SOURCE_WORDS_FOR_ONE)
-    if not needed:
-        return False
-    numbers = set(_NUMBER.findall(source)) & set(_NUMBER.findall(summary))
+    source = source[:_SAMPLE_CHARS]
+    source_words = _collect_words(source)
+    is_other_script = _is_other_script(summary, source)
+    needed = 1 if is_other_script else min(COMMON_WORDS, len(source_words) // SOURCE_WORDS_FOR_ONE)
     common_words = _collect_words(summary) & source_words
-    if len(common_words) + len(numbers) >= needed:
+    common_numbers = _collect_numbers(summary) & _collect_numbers(source)
+    if len(common_words) + len(common_numbers) >= needed:
         return False
-    return len(summary.encode()) < MIN_FOREIGN_BYTES or not _is_foreign(summary, source)
+    least = min(MIN_FOREIGN_CHARS, FOREIGN_SOURCE_SHARE * _measure_length(source))
+    is_foreign = is_other_script or _is_foreign(summary, source)
+    return _measure_length(summary) < least or not is_foreign
 
 
 def _is_foreign(summary: str, source: str) -> bool:
@@ -257,21 +269,48 @@ def _is_foreign(summary: str, source: str) -> bool:
 
     Its articles, pronouns and the like are other ones then.
     """
-    known_words = set(_SHORT_WORD.findall(source[:_SAMPLE_CHARS].casefold()))
+    known_words = set(_SHORT_WORD.findall(source.casefold()))
     words = _SHORT_WORD.findall(summary.casefold())
     return sum(word in known_words for word in words) < FOREIGN_SHARE * len(words)
 
 
-def _is_spaced(text: str) -> bool:
-    """Return whether a text is written with spaces between its words, in most of its letters."""
-    sample = text[:_SAMPLE_CHARS]
-    return len(_PAIRS.findall(sample)) < sum(map(str.isalpha, sample)) / 2
+def _is_other_script(summary: str, source: str) -> bool:
+    """Return whether most of a summary is in letters that the source hardly has."""
+    scripts = _count_scripts(summary).most_common(1)
+    source_scripts = _count_scripts(source)
+    least = SCRIPT_SHARE * source_scripts.total()
+    return any(source_scripts[script] < least for script, _ in scripts)
+
+
+def _count_scripts(text: str) -> Counter[str]:
+    """Return how many letters of each script a text has. Chinese and Japanese count as one."""
+    scripts: Counter[str] = Counter()
+    for char, count in Counter(filter(str.isalpha, text)).items():
+        name = unicodedata.name(char, "").partition(" ")[0]
+        scripts["CJK" if name in ("HIRAGANA", "KATAKANA") else name] += count
+    return scripts
+
+
+def _measure_length(text: str) -> int:
+    """Return the characters of a text, as if it were written in an alphabet."""
+    return len(text) + (CHARS_OF_A_SIGN - 1) * len(_SIGN.findall(text))
 
 
 def _collect_words(text: str) -> set[str]:
-    """Return the words of a text, cut where endings begin."""
-    text = text.casefold()
-    return {word[:5] for word in _WORD.findall(text)} | set(_PAIRS.findall(text))
+    """Return the words of a text that may be of its subject, cut where endings begin."""
+    words = {word for word in _WORD.findall(text.casefold()) if word not in STOP_WORDS}
+    stems = {word[:STEM_CHARS] for word in words} | set(_PAIRS.findall(text))
+    return stems - _WORDS_OF_THE_TASK
+
+
+def _collect_numbers(text: str) -> set[int]:
+    """Return the numbers of a text, in any digits and with any separators."""
+    return {int(re.sub(r"\D", "", number[:MAX_DIGITS])) for number in _NUMBER.findall(text)}
+
+
+_WORDS_OF_THE_TASK = frozenset(
+    word[:STEM_CHARS] for word in (*_WORD.findall(SYSTEM_PROMPT.casefold()), *_ROLES)
+)
 
 
 def extract_summary(
@@ -307,13 +346,28 @@ def add_quotation(reason: str, answer: str) -> str:
     return f"{reason} The model wrote: “{text}”"
 
 
-def is_declined(answer: CallResult) -> bool:
-    """Return whether a model wrote nothing at all, or began to say that it does not want to."""
+def is_declined(answer: CallResult, *, refusal: str = "") -> bool:
+    """Return whether a model wrote nothing at all, or began to say that it does not want to.
+
+    `refusal` is what it wrote where it did not want to: in any language, it writes that again.
+    """
     text = strip_thoughts(answer.text)
     if not text:
         return answer.finish != "length"
-    is_apology = bool(_REFUSAL.match(text)) and len(text) < REFUSAL_CHARS
-    return answer.finish == "refusal" or is_apology
+    if answer.finish == "refusal":
+        return True
+    return is_short(text) and (bool(_REFUSAL.match(text)) or _is_alike(text, refusal))
+
+
+def is_short(text: str) -> bool:
+    """Return whether a text may be no more than a refusal."""
+    return _measure_length(text) < REFUSAL_CHARS
+
+
+def _is_alike(text: str, other: str) -> bool:
+    """Return whether two short texts have most of their words in common."""
+    sets = [{*_split_words(each), *_PAIRS.findall(each)} for each in (text, other)]
+    return len(sets[0] & sets[1]) > ALIKE_SHARE * min(map(len, sets))
 
 
 def _check_finish(answer: CallResult, summary: str) -> str | None:
@@ -370,10 +424,9 @@ def _has_content(summary: str, headings: Iterable[str]) -> bool:
 
 
 def _check_purpose(summary: str) -> str | None:
-    is_short = len(summary) < REFUSAL_CHARS
-    if is_short and _REFUSAL.match(summary):
+    if is_short(summary) and _REFUSAL.match(summary):
         return REFUSED
-    if is_short and _COUNTER_QUESTION.match(summary):
+    if is_short(summary) and _COUNTER_QUESTION.match(summary):
         return "The model asked back instead of writing a summary."
     if len(_SPEAKER.findall(summary)) >= 2 or _SPEAKER.match(summary):
         return "The model continued the conversation instead of summarizing it."

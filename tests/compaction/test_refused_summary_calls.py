@@ -372,6 +372,8 @@ UNTOLD = {
     "an apology": Reply(text="I'm sorry, but I can't help with that."),
     "an apology in German": Reply(text="Es tut mir leid, dabei kann ich nicht helfen."),
     "nothing": Reply(text=""),
+    "an apology in Arabic": Reply(text="يؤسفني أن محتوى هذه المحادثة لا يسمح لي بتلخيصها."),
+    "an apology in Chinese": Reply(text="这段内容不适合由我来处理，请谅解。"),
 }
 
 
@@ -499,15 +501,23 @@ def test_a_model_that_invents_calls_is_told_once_and_then_not_asked(
 @pytest.mark.parametrize("policy", ["oneclaw", "chatcore"])
 @pytest.mark.parametrize(
     "words",
-    [
-        "Przykro mi, ale nie mogę streścić tej rozmowy.",
-        "К сожалению, я не могу обработать этот запрос.",
-        "Üzgünüm, bu içeriği özetleyemem.",
-        "Dazu darf ich aus Gründen der Sicherheit nichts schreiben.",
-        "I'm sorry, but I can't help with that.",
-    ],
+    mark_others_slow(
+        [
+            "这段内容不适合由我来处理，请谅解。",
+            "يؤسفني أن محتوى هذه المحادثة لا يسمح لي بتلخيصها.",
+            "I'd rather not go into this; it should be left to someone else.",
+            "К сожалению, я не могу обработать этот запрос.",
+            "I'm sorry, but I can't help with that.",
+            "Przykro mi, ale nie mogę streścić tej rozmowy.",
+            "Üzgünüm, bu içeriği özetleyemem.",
+            "Dazu darf ich aus Gründen der Sicherheit nichts schreiben.",
+            "내용이 정책에 어긋날 수 있어 요약해 드리기 어렵습니다.",
+            "ขออภัย เนื้อหานี้ขัดต่อนโยบายการใช้งาน จึงไม่สามารถสรุปให้ได้",
+        ],
+        first=4,
+    ),
 )
-def test_the_reason_has_what_the_model_wrote_in_place_of_a_summary(
+def test_a_refusal_in_any_language_is_no_summary_and_the_reason_has_it(
     words: str, policy: str, session: Session, scripted: ScriptedModel, api: APIClient
 ) -> None:
     use_policy(session, policy)
@@ -525,3 +535,4 @@ def test_the_reason_has_what_the_model_wrote_in_place_of_a_summary(
     run = api.post(f"{path}/compact", {"wait": True}).json()
     assert words in run["reason"], run
     assert "instruction" not in run["reason"]
+    assert words not in (api.get(path).json()["compacted_summary"] or "")

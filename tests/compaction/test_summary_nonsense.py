@@ -235,6 +235,8 @@ WRAPPED = {
     "an announcement": f"Sure! Here is the summary of the conversation:\n\n{SUMMARY}",
     "thoughts": f"<think>They talk of Lisbon.</think>\n{SUMMARY}",
     "control tokens": f"{SUMMARY}<|im_end|>",
+    "Harmony without its marks": f"analysisThey talk of Lisbon.assistantfinal{SUMMARY}",
+    "the end of Harmony": f"{SUMMARY}<|return|>",
     "our own fence": f"<transcript>\n{SUMMARY}\n</transcript>",
 }
 

@@ -120,6 +120,9 @@ def test_a_long_text_without_spaces_is_read_once() -> None:
         "AWS Access Key ID [None]: x\nAWS Secret Access Key [None]: {0}",
         "machine x login y account z password {0}",
         "default login anonymous password {0}",
+        "| name | token |\n|---|---|\n| ada | {0} |",
+        '[{{"token": "{0}", "user": "ada"}}]',
+        "secret,owner\n{0},ada",
     ],
 )
 def test_a_credential_is_removed_where_only_its_place_tells(text: str) -> None:
@@ -139,6 +142,15 @@ def test_a_credential_is_removed_where_only_its_place_tells(text: str) -> None:
         "name,price\nrack,840",
         "12:30:45:01:20",
         "",
+        # Names of secrets that are names of other things too, with plain words behind them.
+        "| token | count |\n|---|---|\n| running | 12 |\n| well-known | 3 |",
+        "token,tag\nAda,NNP\nwrote,VBD\nschöne,ADJ",
+        " key  | secret \n------+--------\n door | under the mat\n",
+        "id\ttoken\n1\tbefore\n2\tКиев",
+        '[{"token": "running", "lemma": "run"}, {"token": "Straße"}]',
+        'fetch(url, {"credentials": "same-origin"})',
+        "secret: database-login",
+        "<token>running</token>",
     ],
 )
 def test_what_looks_like_a_table_or_a_line_of_places_stays(text: str) -> None:

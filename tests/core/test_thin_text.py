@@ -38,6 +38,20 @@ NO_SUMMARIES = [
     "## Task\nNone captured.\n\n## Progress\nNo prior history.\n\n## Decisions\nNone recorded.\n",
     "## Aufgabe\nKeine.\n\n## Fortschritt\nNichts erfasst.\n\n## Beschlüsse\nKeine gefasst.\n",
     "Summary unavailable at this time. Please try again later with a shorter transcript.",
+    # Refusals in other scripts, with the words of no list.
+    "这段内容不适合由我来处理。",
+    "依照使用政策，这段对话的内容恕不提供摘要，请改问其他问题，谢谢您的谅解与配合。",
+    "この会話の内容は、利用規約に反する可能性があるため、要約を提供することを控えさせていただきます。",
+    "이 대화의 내용은 정책에 어긋날 수 있어 요약해 드리기 어렵습니다. 다른 질문을 해 주세요.",
+    "لا يمكنني تلخيص هذه المحادثة لأن محتواها قد يخالف سياسات الاستخدام، وأعتذر عن ذلك، ويسعدني أن"
+    " أساعدك في أي موضوع آخر إذا رغبت في ذلك.",
+    "К сожалению, содержание этой беседы нарушает правила использования, и составить её краткое"
+    " изложение я не вправе. Если у вас есть другие вопросы, с удовольствием на них отвечу.",
+    "ขออภัย เนื้อหานี้ขัดต่อนโยบายการใช้งาน จึงไม่สามารถสรุปให้ได้ กรุณาถามเรื่องอื่นแทน",
+    "यह बातचीत उपयोग की नीतियों के विरुद्ध हो सकती है, इसलिए इसका सारांश देना संभव नहीं है।",
+    # Of usual words, which any long conversation has too.
+    "I would rather not go into this; it is something that should be left to someone else.",
+    "This conversation is not something that can be summarized, because of what the user said.",
 ]
 
 

@@ -2,8 +2,9 @@
 
 MiniMax always writes so, and every model that thinks does behind a server that does not know its
 marks: `<think>`, Mistral's `[THINK]`, Kimi's `◁think▷`, Cohere's `<|START_THINKING|>`, the channels
-of Harmony. Only the beginning counts, and what follows a first sentence or line: an answer may
-speak of such tags.
+of Harmony, also as `analysisHm.assistantfinalHello.`, from which a server has removed the marks.
+Only the beginning counts, and what follows a first sentence or line: an answer may speak of such
+tags.
 
 Some templates write the opening tag themselves, so that only the closing one arrives. Nobody can
 tell such a thought before it ends. So it is learned from one answer how the next ones begin.
@@ -16,7 +17,8 @@ _OPENING = re.compile(
     r"(?P<left><\|?|◁)(?P<begin>(?:start_|begin_of_|begin_)?)"
     r"(?P<name>(?:seed:)?(?:think(?:ing)?|thoughts?|reason(?:ing)?))(?P<right>\|?>|▷)"
     r"|\[(?P<word>(?-i:THINK|THINKING|REASONING))\]"
-    r"|(?:<\|start\|>assistant)?<\|channel\|>(?:analysis|commentary)\b[^<]{0,80}<\|message\|>",
+    r"|(?:<\|start\|>assistant)?<\|channel\|>(?:analysis|commentary)\b[^<]{0,80}<\|message\|>"
+    r"|(?P<bare>\A(?-i:(?:assistant)?analysis(?=[^\W\da-z_]|[\"'“])))",
     re.IGNORECASE,
 )
 # What may become one, or the mark of an answer, once more text comes.
@@ -26,10 +28,12 @@ _BEGUN = re.compile(
 )
 _ANSWER_MARK = re.compile(
     r"(?:<\|start\|>assistant)?<\|channel\|>final\b[^<]{0,40}<\|message\|>"
-    r"|<\|(?:start_response|begin_of_solution)\|>",
+    r"|<\|(?:start_response|begin_of_solution)\|>|(?-i:assistantfinal)",
     re.IGNORECASE,
 )
 _HARMONY_END = "<|end|>"
+_BARE_END = "assistantfinal"
+_BARE_BEGINNINGS = ("assistantanalysis", "analysis", _BARE_END)
 _SENTENCE_ENDS = tuple(".!?:…,")
 _FIRST_CHARS = 200  # of an answer, which a thought may follow
 _TEMPLATE_CLOSING = "</think>"
@@ -102,6 +106,7 @@ class ThoughtTags:
     def end(self, *, is_cut: bool) -> Iterator[tuple[bool, str]]:
         """Yield what was held back; `is_cut` if the model was stopped before its own end."""
         is_thought = bool(self._closing)
+        has_first_words = bool(self._first_text.strip()) or self._closing == _BARE_END
         text = self._take_held_text()
         if is_thought:
             self._pieces.append(text)
@@ -113,7 +118,7 @@ class ThoughtTags:
             # It was the answer: this time the model has not thought.
             self.should_begin_inside = False
             yield False, "".join(self._pieces)
-        elif self._first_text.strip():
+        elif has_first_words:
             yield False, "".join(self._pieces)  # the answer speaks of a tag
             self._pieces.clear()
 
@@ -129,6 +134,8 @@ class ThoughtTags:
         for match in _OPENING.finditer(self._held_text):
             if _may_precede_thought(self._first_text + self._held_text[: match.start()]):
                 return self._enter(match)
+        if not self._first_text and _may_become_bare_mark(self._held_text.lstrip()):
+            return ""
         begun = _BEGUN.search(self._held_text)
         if not self._held_text[: begun.start() if begun else None].strip() and not self._first_text:
             return ""
@@ -148,8 +155,10 @@ class ThoughtTags:
             is_word = opening["begin"].lower().startswith(("start", "begin"))
             begin = re.sub("start|begin", "end", opening["begin"].lower()) if is_word else "/"
             self._closing = opening["left"] + begin + opening["name"] + opening["right"]
+        elif opening["word"]:
+            self._closing = f"[/{opening['word']}]"
         else:
-            self._closing = f"[/{opening['word']}]" if opening["word"] else _HARMONY_END
+            self._closing = _BARE_END if opening["bare"] else _HARMONY_END
         if self._first_text.strip() or text.strip():
             self._first_text += text
             self._pieces.append(opening[0])
@@ -199,6 +208,11 @@ def _may_precede_thought(text: str) -> bool:
     is_line = len(text) <= _FIRST_CHARS and "\n" not in words.lstrip()
     is_ended = words.endswith(_SENTENCE_ENDS) or "\n" in text[len(words) :]
     return not words or (is_line and is_ended)
+
+
+def _may_become_bare_mark(text: str) -> bool:
+    """Return whether more text may make it the beginning of a Harmony answer without its marks."""
+    return bool(text) and any(mark.startswith(text) for mark in _BARE_BEGINNINGS)
 
 
 def _count_begun(text: str, closing: str) -> int:
