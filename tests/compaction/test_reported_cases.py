@@ -3,6 +3,8 @@
 Each case has its number in the table of docs/reliability.md, which names the tests of the others.
 """
 
+import base64
+import io
 import re
 import threading
 from collections.abc import Callable
@@ -10,11 +12,13 @@ from itertools import product
 from typing import Any
 
 import pytest
+from PIL import Image as PillowImage
 from rest_framework.test import APIClient
 
 from chatcore.models import Message, Session
 from compaction.models import CompactionRun
 from models_registry.models import AiModel, Provider
+from tests.support.attachment_requests import say, upload
 from tests.support.client_tool_requests import WEATHER, asking, bring
 from tests.support.compaction_sessions import (
     SUMMARY,
@@ -24,10 +28,12 @@ from tests.support.compaction_sessions import (
     run_queued_compactions,
     start_summary_in_thread,
     summarize_or_chat,
+    use_anthropic,
 )
 from tests.support.frozen_talk import use_policy
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.thought_blocks import ORDERS, stream_blocks
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -135,6 +141,23 @@ def test_12_what_the_user_set_for_the_chat_stands_once_and_word_for_word(
     assert "Be brief, in Dutch." not in calls
 
 
+def test_16_a_rule_that_is_left_out_or_deleted_goes_along_no_more(
+    chat: Session, scripted: ScriptedModel, api: APIClient, address: str
+) -> None:
+    rule = "Give all lengths in meters."
+    added = api.post("/api/v1/rules", {"text": rule}, format="json")
+    assert added.status_code == 201, added.json()
+    fill_session(chat)
+    for left_out, count in ((False, 1), (True, 0), (False, 1)):
+        api.patch(f"{address}/rules", {"left_out": left_out})
+        assert read_next_request(api, address).count(rule) == count
+    assert compact(api, address)["status"] == "applied"
+    assert read_next_request(api, address).count(rule) == 1
+    assert api.delete(f"/api/v1/rules/{added.json()['id']}").status_code == 204
+    send(api, address, "How far is it?")
+    assert rule not in str(list_chat_calls(scripted)[-1].json["messages"])
+
+
 def test_19_no_credential_of_a_tool_reaches_a_summary_model_of_another_provider(
     chat: Session, scripted: ScriptedModel, api: APIClient, address: str, model: AiModel
 ) -> None:
@@ -166,6 +189,25 @@ def test_19_no_credential_of_a_tool_reaches_a_summary_model_of_another_provider(
     assert secret not in read_next_request(api, address)
 
 
+def test_20_what_is_deleted_is_in_no_summary_and_no_later_request(
+    chat: Session, scripted: ScriptedModel, api: APIClient, address: str
+) -> None:
+    secret = "The door opens with the code 80415."
+    scripted.default = summarize_or_chat(summary=Reply(text=f"The trip to Lisbon. {secret}"))
+    send(api, address, f"{secret} Always remember that.")
+    chat.refresh_from_db()
+    fill_session(chat)
+    assert compact(api, address)["status"] == "applied"
+    assert secret in read_next_request(api, address)
+    scripted.default = summarize_or_chat(summary=Reply(text="The trip to Lisbon in May."))
+    first = api.get(f"{address}/messages").json()["results"][0]
+    assert api.delete(f"/api/v1/messages/{first['id']}").status_code == 204
+    run_queued_compactions()
+    assert "80415" not in read_next_request(api, address)
+    for name in ("", "/messages", "/compactions", "/export"):
+        assert "80415" not in api.get(f"{address}{name}").content.decode(), name
+
+
 def test_24_a_message_larger_than_the_window_is_summarized_whole(
     chat: Session, scripted: ScriptedModel, api: APIClient, address: str
 ) -> None:
@@ -193,6 +235,20 @@ def test_25_a_message_that_is_too_large_does_not_end_the_chat(
     request = str(list_chat_calls(scripted)[-1].json["messages"])
     assert "cat is called Miso." in request
     assert "What is her name?" in request
+
+
+def test_28_code_in_a_summary_keeps_its_indentation(
+    chat: Session, scripted: ScriptedModel, api: APIClient, address: str
+) -> None:
+    code = "```python\ndef pay(days):\n    if days > 3:\n        return 40\n    return 25\n```"
+    summary = f"The user plans a trip to Lisbon. They agreed on this:\n{code}\nThe hotel is open."
+    scripted.default = summarize_or_chat(summary=Reply(text=summary))
+    bring_in(api, address, f"For the trip to Lisbon, let us use this:\n{code}", "Agreed.")
+    for _ in range(3):
+        chat.refresh_from_db()
+        fill_session(chat)
+        assert compact(api, address)["status"] == "applied"
+        assert code in read_next_request(api, address)
 
 
 def test_29_a_long_summary_is_shown_and_sent_whole(
@@ -329,6 +385,66 @@ def test_45_no_message_is_read_for_a_second_summary(
     assert len(summarized) > 40
     for seq in summarized:
         assert calls.count(f"{seq:04d} lisbon") == 1
+
+
+def test_46_a_number_of_tokens_is_the_threshold_of_this_chat(
+    chat: Session, scripted: ScriptedModel, api: APIClient, address: str
+) -> None:
+    AiModel.objects.update(context_window_size=128_000)
+    fill_session(chat, messages=9)
+    send(api, address, "Below it, nothing happens.")
+    assert not CompactionRun.objects.exists()
+    assert api.patch(address, {"compact_threshold": 6_000}).status_code == 200
+    assert api.get(f"{address}/context").json()["threshold_tokens"] == 6_000
+    fill_session(Session.objects.get(pk=chat.pk), messages=8)
+    send(api, address, "Now it is more.")
+    run_queued_compactions()
+    assert [run.status for run in CompactionRun.objects.all()] == ["applied"]
+    context = api.get(f"{address}/context").json()
+    assert context["estimated_input_tokens"] < 6_000
+    assert context["breakdown"]["conversation_history"] < 3_000  # the tail is smaller too
+
+
+def test_the_blocks_of_a_signed_answer_come_back_in_their_order(
+    chat: Session, scripted: ScriptedModel, api: APIClient, address: str
+) -> None:
+    use_anthropic(chat, scripted)
+    for blocks in ORDERS:
+        scripted.script(stream_blocks(blocks), Reply(text="Sunny."))
+        answer = api.post(f"{address}/messages", {"content": "Weather?", "tools": [WEATHER]}).json()
+        assert answer["status"] == "waiting", answer
+        calls = answer["assistant_message"]["tool_calls"]
+        bring(api, address, *((call["id"], "Sun.") for call in calls))
+        sent = scripted.requests[-1].json["messages"][-2]["content"]
+        bare = [{name: block[name] for name in block if name != "id"} for block in sent]
+        wanted = [block for block in blocks if block.get("text") != " "]
+        assert [without_cache_mark(block) for block in bare] == wanted
+
+
+def test_the_21st_wide_picture_makes_all_of_them_smaller(
+    chat: Session, scripted: ScriptedModel, api: APIClient
+) -> None:
+    use_anthropic(chat, scripted)
+    AiModel.objects.update(supports_images=True, context_window_size=200_000)
+    buffer = io.BytesIO()
+    PillowImage.new("RGB", (2100, 10)).save(buffer, "PNG")
+    for number in range(1, 22):
+        uploaded = upload(api, chat, buffer.getvalue(), f"{number}.png").json()
+        assert say(api, chat, [uploaded["id"]]).status_code == 201
+        if number in (20, 21):
+            sides = {max(PillowImage.open(io.BytesIO(data)).size) for data in list_images(scripted)}
+            assert sides == {2100 if number == 20 else 2000}
+
+
+def without_cache_mark(block: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in block.items() if name != "cache_control"}
+
+
+def list_images(scripted: ScriptedModel) -> list[bytes]:
+    """Return the images of the newest request."""
+    contents = [message["content"] for message in scripted.requests[-1].json["messages"]]
+    blocks = [block for content in contents if isinstance(content, list) for block in content]
+    return [base64.b64decode(b["source"]["data"]) for b in blocks if b["type"] == "image"]
 
 
 def _hold_summaries(may_go_on: threading.Event) -> Callable[[dict[str, Any]], Reply]:

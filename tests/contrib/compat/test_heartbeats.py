@@ -82,10 +82,12 @@ def stream(
     return Streamed(response.status_code, lines[:first_word], "\n".join(lines))
 
 
+@pytest.mark.parametrize("policy", ["oneclaw", "chatcore"])
 @pytest.mark.parametrize("path", BODIES)
 def test_a_summary_before_the_answer_does_not_silence_the_stream(
-    live: Live, user: User, session: Session, scripted: ScriptedModel, path: str
+    live: Live, user: User, session: Session, scripted: ScriptedModel, path: str, policy: str
 ) -> None:
+    Session.objects.filter(pk=session.pk).update(policy=policy)
     slow_summary = Reply(chunks=split_pieces(SUMMARY, 20), chunk_delay=EVENT_SECONDS)
     scripted.default = summarize_or_chat(summary=slow_summary, chat=Reply(text=ANSWER))
     fill_session(session, messages=20)

@@ -23,12 +23,13 @@ class ChangeWords:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ForgetWords:
-    """The words of a request to forget.
+    """The words of a request to forget. Each field is a list of words, separated by spaces.
 
-    `forget` are forms of that verb which a request has. `erase` are verbs that ask for it only if a
-    word of `told` follows, as in "delete what I said". `keep` are verbs that ask for it behind a
-    negation. `openers` may stand before the verb, those of `speaker` only together with one of
-    `listener`: "I forgot" is none. `small` words name no subject.
+    `forget` has the forms of the verb "forget" that ask for it. A verb of `erase` asks for it only
+    with a word of `told` behind it: "delete what I said". A verb of `keep` asks for it only in the
+    negative: "do not remember". Before the verb stand only words of these lists; one of
+    `speaker` ("I") needs one of `listener` ("you") too, because "I forgot" asks for nothing.
+    `negations` turn the request round. Words of `small` do not say what is to be forgotten.
     """
 
     forget: str
