@@ -4,24 +4,7 @@ from collections.abc import Callable
 
 from django.utils.module_loading import import_string
 
-from chatcore.base.moved_modules import keep_old_names
 from chatcore.extension import ExtensionConfig
-
-# Rows of the queue name the first two, programs the others.
-keep_old_names(
-    {
-        "compaction.tasks": "compaction.runs.tasks",
-        "compaction.worker.tasks": "compaction.runs.tasks",
-        "compaction.worker": "compaction.runs",
-        "compaction.worker.cluster": "compaction.runs.worker",
-        "compaction.checks": "compaction.policies.checks",
-        "compaction.shortcuts": "compaction.systems.neurolink.shortcuts",
-        "compaction.api.shortcuts": "compaction.systems.neurolink.shortcuts",
-        "compaction.core.budget_check": "compaction.systems.neurolink.budget_check",
-        "compaction.sizing": "compaction.sessions",
-        "compaction.core.excerpts": "compaction.systems.neurolink.budget_check",
-    }
-)
 
 
 class Compaction(ExtensionConfig):

@@ -8,14 +8,13 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import DatabaseError
 from django.utils.module_loading import import_string
 
-from chatcore.base.databases import absent_apps
+from chatcore.base.databases import absent_apps, old_databases
 from models_registry.models import Provider
 from models_registry.provider_options import find_problems
 
 # The first version whose UPDATE can return the new values of a row. Messages and events get their
 # numbers so.
 SQLITE_VERSION = (3, 35)
-REPLACED_SETTINGS = ("CONTEXT_GUARD", "POLICIES", "VALIDATE_OVERRIDE", "TOOL_OUTPUT")
 
 
 @register(Tags.compatibility)
@@ -29,20 +28,6 @@ def check_compactor(**_: object) -> list[CheckMessage]:
     except ImportError as error:
         return [Error(f'CHATCORE["COMPACTOR"] cannot be imported: {error}', id="chatcore.E001")]
     return []
-
-
-@register(Tags.compatibility)
-def check_replaced_settings(**_: object) -> list[CheckMessage]:
-    """Warn about settings of earlier versions, which are ignored now."""
-    return [
-        Warning(
-            f'CHATCORE["{name}"] is no longer used.',
-            hint='Name one class in CHATCORE["COMPACTOR"] (docs/decisions/0005).',
-            id="chatcore.W001",
-        )
-        for name in REPLACED_SETTINGS
-        if name in settings.CHATCORE
-    ]
 
 
 @register(Tags.compatibility)
@@ -77,6 +62,16 @@ def check_sqlite_version(**_: object) -> list[CheckMessage]:
             id="chatcore.E002",
         )
     ]
+
+
+@register(Tags.database)
+def check_age(databases: Sequence[str] | None = None, **_: object) -> list[CheckMessage]:
+    """Report a database whose migrations are gone."""
+    try:
+        are_too_old = [old_databases.is_database_too_old(alias) for alias in databases or ()]
+    except DatabaseError:  # it is away, as the command itself will say
+        return []
+    return [Error(f"The database {old_databases.REFUSAL}.", id="chatcore.E004")] * any(are_too_old)
 
 
 @register(Tags.database)

@@ -1,8 +1,7 @@
-"""Make the tables of a new installation as 0001 to 0064 left them, with the index of the search.
+"""Make the tables of a new installation, with the index of the search.
 
-Frozen: nothing of the product is imported, so none of its modules is kept for it. Its tables have
-their columns in the order of those migrations. Where some of these are applied, Django goes on with
-them, so their files stay (docs/developers.md, "Migrations").
+Frozen: nothing of the product is imported. It stands for the migrations 0001 to 0064, and its
+tables have their columns in the order of those (docs/developers.md, "Migrations").
 """
 
 import uuid
@@ -13,7 +12,7 @@ import django.utils.timezone
 from django.conf import settings
 from django.db import migrations, models
 
-# What chatcore/search made of an empty database, to the byte. Its modules say why.
+# chatcore/search/tables.py says why the index is so.
 TOOL_CALLS = """
     CASE WHEN {row}.tool_calls = '[]' THEN '' ELSE coalesce((
         SELECT group_concat(
@@ -191,80 +190,11 @@ class Migration(migrations.Migration):
 
     initial = True
 
-    replaces = [
-        ('chatcore', '0001_initial'),
-        ('chatcore', '0002_index_the_words'),
-        ('chatcore', '0003_plain_help_texts'),
-        ('chatcore', '0004_fewer_indexes'),
-        ('chatcore', '0005_smaller_search_index'),
-        ('chatcore', '0006_hidden_sessions'),
-        ('chatcore', '0007_running_sums'),
-        ('chatcore', '0008_deltas_of_a_message'),
-        ('chatcore', '0009_plain_ordering'),
-        ('chatcore', '0010_files_of_a_session'),
-        ('chatcore', '0011_index_the_stems'),
-        ('chatcore', '0012_recalled_passages'),
-        ('chatcore', '0013_output_files'),
-        ('chatcore', '0014_tables_of_stems'),
-        ('chatcore', '0015_sent_file_chars'),
-        ('chatcore', '0016_responses'),
-        ('chatcore', '0017_token_names'),
-        ('chatcore', '0018_tool_call_limit'),
-        ('chatcore', '0019_mcp_servers'),
-        ('chatcore', '0020_usage_and_budgets'),
-        ('chatcore', '0021_idempotency_keys'),
-        ('chatcore', '0022_invitations'),
-        ('chatcore', '0023_legal_holds'),
-        ('chatcore', '0024_audit_log'),
-        ('chatcore', '0025_rights_of_groups'),
-        ('chatcore', '0026_servers_of_requests'),
-        ('chatcore', '0027_actors_of_revisions'),
-        ('chatcore', '0028_clearing_of_turns'),
-        ('chatcore', '0029_turns_by_time'),
-        ('chatcore', '0030_owners_in_the_index'),
-        ('chatcore', '0031_titles_by_models'),
-        ('chatcore', '0032_indexes_of_lists'),
-        ('chatcore', '0033_shares'),
-        ('chatcore', '0034_temporary_sessions'),
-        ('chatcore', '0035_sources_of_titles'),
-        ('chatcore', '0036_projects'),
-        ('chatcore', '0037_sent_requests'),
-        ('chatcore', '0038_why_answers_ended'),
-        ('chatcore', '0039_digests_of_approvals'),
-        ('chatcore', '0040_deletion_by_the_databases_clock'),
-        ('chatcore', '0041_leases_of_keys'),
-        ('chatcore', '0042_estimates_of_calls'),
-        ('chatcore', '0043_no_running_sums'),
-        ('chatcore', '0044_imports'),
-        ('chatcore', '0045_setup_entries'),
-        ('chatcore', '0046_holds_are_an_app'),
-        ('chatcore', '0047_webhooks_are_an_app'),
-        ('chatcore', '0048_budgets_are_an_app'),
-        ('chatcore', '0049_audit_is_an_app'),
-        ('chatcore', '0050_invitations_are_an_app'),
-        ('chatcore', '0051_sharing_is_an_app'),
-        ('chatcore', '0052_rights_of_groups_are_an_app'),
-        ('chatcore', '0053_compat_is_an_app'),
-        ('chatcore', '0054_where_forks_come_from'),
-        ('chatcore', '0055_seconds_of_the_machine'),
-        ('chatcore', '0056_imports_are_an_app'),
-        ('chatcore', '0057_help_of_turns'),
-        ('chatcore', '0058_keys_that_are_given'),
-        ('chatcore', '0059_no_keys_that_are_not_given'),
-        ('chatcore', '0060_one_index_of_turns'),
-        ('chatcore', '0061_when_retention_began'),
-        ('chatcore', '0062_owners_beside_sessions'),
-        ('chatcore', '0063_fill_in_owners'),
-        ('chatcore', '0064_ids_in_order_of_time'),
-    ]
-
-    # By old names: with that of a squash, `migrate APP` alone would be written down before what it
-    # needs, on a database that has the old ones.
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         ('auth', '0012_alter_user_first_name_max_length'),
         ('knox', '0009_extend_authtoken_field'),
-        ('models_registry', '0001_initial'),
+        ('models_registry', '0001_squashed_0011'),
     ]
 
     operations = [

@@ -1,7 +1,7 @@
-"""Make the tables of a new installation as 0001 to 0029 left them, and the groups of staff.
+"""Make the tables of a new installation, and the groups of staff.
 
-Frozen: nothing of the product is imported. Where some of those migrations are applied, Django goes
-on with them, so their files stay (docs/developers.md, "Migrations").
+Frozen: nothing of the product is imported. It stands for the migrations 0001 to 0029
+(docs/developers.md, "Migrations").
 """
 
 import uuid
@@ -66,46 +66,12 @@ class Migration(migrations.Migration):
 
     initial = True
 
-    replaces = [
-        ('compaction', '0001_initial'),
-        ('compaction', '0002_plain_help_texts'),
-        ('compaction', '0003_ledger'),
-        ('compaction', '0004_leaves'),
-        ('compaction', '0005_verification'),
-        ('compaction', '0006_deaths_of_workers'),
-        ('compaction', '0007_basis_of_runs'),
-        ('compaction', '0008_speed_of_models'),
-        ('compaction', '0009_standing_rules'),
-        ('compaction', '0010_cached_tokens'),
-        ('compaction', '0011_replacing_runs'),
-        ('compaction', '0012_workers'),
-        ('compaction', '0013_staff_groups'),
-        ('compaction', '0014_calls_of_runs'),
-        ('compaction', '0015_admin_indexes'),
-        ('compaction', '0016_line_of_owners'),
-        ('compaction', '0017_indexes_of_lists'),
-        ('compaction', '0018_runs_in_line'),
-        ('compaction', '0019_chosen_summary_models'),
-        ('compaction', '0020_when_windows_were_learned'),
-        ('compaction', '0021_turns_by_query'),
-        ('compaction', '0022_runs_served'),
-        ('compaction', '0023_switched_off_policies'),
-        ('compaction', '0024_memory_is_an_app'),
-        ('compaction', '0025_summaries_of_revisions'),
-        ('compaction', '0026_ids_in_order_of_time'),
-        ('compaction', '0027_snapshots_end'),
-        ('compaction', '0028_runs_with_snapshots'),
-        ('compaction', '0029_snapshots_stay'),
-    ]
-
-    # By old names: with that of a squash, `migrate compaction` alone would be written down before
-    # what it needs, on a database that has the old ones.
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         ('auth', '0012_alter_user_first_name_max_length'),
-        ('chatcore', '0061_when_retention_began'),
+        ('chatcore', '0001_squashed_0064'),
         ('contenttypes', '0002_remove_content_type_name'),
-        ('models_registry', '0007_where_values_are_from'),
+        ('models_registry', '0001_squashed_0011'),
     ]
 
     operations = [

@@ -4,8 +4,8 @@ A message only wakes a worker, which then executes the run whose turn it is, not
 message names. The run's row is the truth, so a message may be lost or arrive twice: the sweep sends
 another, and who is woken for nothing finds nothing to claim.
 
-django-q2 finds `execute` by its dotted path, which stored messages name. Moving it needs its
-old path in the table of `compaction/apps.py`.
+django-q2 finds `execute` by its dotted path. A message that names a former path fails, and the
+sweep sends another.
 """
 
 import logging

@@ -1,8 +1,8 @@
-"""Make the tables of a new installation as 0001 to 0011 left them.
+"""Make the tables of a new installation.
 
-Frozen: nothing of the product is imported. Where some of those migrations are applied, Django goes
-on with them, so their files stay (docs/developers.md, "Migrations"). The rows of the catalog are
-brought by `chatcore migrate`, which makes these tables.
+Frozen: nothing of the product is imported. It stands for the migrations 0001 to 0011
+(docs/developers.md, "Migrations"). The rows of the catalog are brought by `chatcore migrate`, which
+makes these tables.
 """
 
 import django.core.validators
@@ -23,20 +23,6 @@ def drop_tables(apps, schema_editor):
 class Migration(migrations.Migration):
 
     initial = True
-
-    replaces = [
-        ('models_registry', '0001_initial'),
-        ('models_registry', '0002_seed_the_catalog'),
-        ('models_registry', '0003_right_to_connect'),
-        ('models_registry', '0004_input_limit'),
-        ('models_registry', '0005_cached_input_price'),
-        ('models_registry', '0006_cache_write_price_and_tiers'),
-        ('models_registry', '0007_where_values_are_from'),
-        ('models_registry', '0008_unknown_abilities'),
-        ('models_registry', '0009_images_unknown'),
-        ('models_registry', '0010_what_refusals_have_told'),
-        ('models_registry', '0011_addresses_and_times'),
-    ]
 
     dependencies = []
 

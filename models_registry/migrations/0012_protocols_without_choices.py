@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('models_registry', '0011_addresses_and_times'),
+        ('models_registry', '0001_squashed_0011'),
     ]
 
     operations = [

@@ -13,7 +13,7 @@ from django.test import override_settings
 from chatcore import base
 from chatcore import settings as project
 from chatcore.base import checks
-from chatcore.base.checks import REPLACED_SETTINGS, check_provider_options, check_sqlite_version
+from chatcore.base.checks import check_provider_options, check_sqlite_version
 from models_registry.models import Provider
 
 
@@ -38,10 +38,6 @@ def test_an_sqlite_that_is_too_old_is_an_error_where_it_is_used(
     for engine, ids in (("sqlite3", ["chatcore.E002"]), ("postgresql", [])):
         monkeypatch.setitem(project.DATABASES["default"], "ENGINE", f"django.db.backends.{engine}")
         assert [message.id for message in check_sqlite_version()] == ids
-
-
-def test_settings_of_earlier_versions_are_warned_about() -> None:
-    assert find_ids(**dict.fromkeys(REPLACED_SETTINGS, "some.path")) == ["chatcore.W001"] * 4
 
 
 @pytest.mark.django_db

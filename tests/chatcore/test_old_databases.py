@@ -1,4 +1,4 @@
-"""A database that an older commit filled: upgraded, it has every word, and the talk goes on."""
+"""A database that an older version filled: upgraded, it has every word, and the talk goes on."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from django.conf import LazySettings
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connection, connections
 from django.db.migrations.executor import MigrationExecutor
 from rest_framework.test import APIClient
@@ -22,9 +22,10 @@ from tests.support.client_tool_requests import bring
 from tests.support.compaction_sessions import summarize_or_chat
 from tests.support.differences import find_difference
 from tests.support.old_databases import (
-    COMMITS,
     ENCRYPTION_KEY,
+    RELEASES,
     TOKEN,
+    TOO_OLD,
     create_database,
     open_old_database,
     read_answers,
@@ -36,7 +37,7 @@ from tests.support.scripted_wire import Reply
 from tests.support.slow_params import mark_others_slow
 
 pytestmark = [pytest.mark.program, pytest.mark.django_db(transaction=True)]
-BEFORE_SQUASH = "17d9565"
+UPGRADED = "012ffea-0.3.0"
 OURS = ("chatcore_", "compaction_", "models_registry_", "prompts_", "words_of_titles")
 # What Django's own migrations write.
 OTHER_TABLES = ("django_content_type", "auth_permission")
@@ -52,14 +53,14 @@ INTENDED_CHANGES = [
 ]
 
 
-@pytest.fixture(params=mark_others_slow(COMMITS))
+@pytest.fixture(params=mark_others_slow(RELEASES))
 def old(
     request: pytest.FixtureRequest,
     tmp_path: Path,
     transactional_db: None,
     settings: LazySettings,
 ) -> Iterator[dict[str, Any]]:
-    """What the commit's API answered, while its database is in use."""
+    """What the API answered then, while its database is in use."""
     settings.CHATCORE = {**settings.CHATCORE, "KEY_ENCRYPTION_KEYS": [ENCRYPTION_KEY]}
     with open_old_database(request.param, tmp_path):
         yield read_answers(request.param)
@@ -151,12 +152,11 @@ def go_on(sessions: dict[str, str], alice: APIClient, scripted: ScriptedModel) -
 
 
 @pytest.mark.parametrize("app", mark_others_slow(["compaction", "models_registry", "chatcore"]))
-@pytest.mark.parametrize("commit", [BEFORE_SQUASH, pytest.param("22aa757", marks=pytest.mark.slow)])
 def test_one_app_can_be_migrated_before_all_others(
-    transactional_db: None, tmp_path: Path, app: str, commit: str
+    transactional_db: None, tmp_path: Path, app: str
 ) -> None:
     """It is not noted as applied before what it needs, which would end each later migration."""
-    with open_old_database(commit, tmp_path):
+    with open_old_database(UPGRADED, tmp_path):
         rows_before = read_tables()
         call_command("migrate", app, verbosity=0)
         call_command("migrate", verbosity=0)
@@ -164,20 +164,31 @@ def test_one_app_can_be_migrated_before_all_others(
         check_soundness()
 
 
-def test_a_new_database_is_as_all_former_migrations_made_one(
-    transactional_db: None, tmp_path: Path
-) -> None:
+def test_a_new_database_is_as_an_upgraded_one(transactional_db: None, tmp_path: Path) -> None:
     new_schema = read_schema()
     assert "chatcore_message_stems" in str(new_schema)
-    with open_old_database(BEFORE_SQUASH, tmp_path):
+    with open_old_database(UPGRADED, tmp_path):
         call_command("migrate", verbosity=0)
         assert find_difference(new_schema, read_schema(), "schema") is None
+
+
+def test_a_database_from_before_the_kept_migrations_is_refused_as_it_is(
+    transactional_db: None, tmp_path: Path
+) -> None:
+    with open_old_database(TOO_OLD, tmp_path):
+        rows_before = read_tables()
+        for command in ("migrate", "prepare"):
+            with pytest.raises(CommandError, match=r"Upgrade to 0\.3\.0 first"):
+                call_command(command)
+        with pytest.raises(CommandError, match=r"Upgrade to 0\.3\.0 first"):
+            call_command("check", databases=["default"])
+        assert read_tables() == rows_before
 
 
 @pytest.mark.slow
 def test_all_tables_can_be_dropped_and_made_again(transactional_db: None, tmp_path: Path) -> None:
     new_schema = read_schema()
-    with open_old_database(BEFORE_SQUASH, tmp_path):
+    with open_old_database(UPGRADED, tmp_path):
         call_command("migrate", verbosity=0)
         call_command("migrate", "models_registry", "zero", verbosity=0)
         assert not [name for name in read_schema() if "_cache" not in name]

@@ -17,7 +17,6 @@ from chatcore.context import revisions
 from chatcore.models import Message, Session
 from chatcore.providers.base import ToolCall
 from chatcore.search import query as search_query
-from chatcore.search.index import SearchIndex
 from chatcore.search.ranking import MAX_PAIRS
 from chatcore.search.snippets import SNIPPET_CHARS
 from chatcore.search.tables import FILE_TABLE, STEM_TABLE, TABLE
@@ -103,10 +102,7 @@ def test_half_a_character_is_no_word(chat: Session) -> None:
 
 
 def test_every_migration_leaves_the_index_in_place(db: None) -> None:
-    """A migration that alters Message must end with another SearchIndex().
-
-    SQLite creates the table anew then, and its triggers are lost.
-    """
+    """SQLite loses the triggers of a table that a migration makes anew."""
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             cursor.execute(
@@ -301,18 +297,6 @@ def test_nothing_of_a_deleted_message_stays_in_the_tables_of_stems(chat: Session
         rows = cursor.fetchall()
     assert len(rows) == 1
     assert "plover" not in str(rows)
-
-
-def test_messages_that_were_there_before_the_index_are_in_it(chat: Session) -> None:
-    say(chat, "An old plover.")
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-    editor = connection.SchemaEditorClass(connection)
-    SearchIndex().database_backwards("chatcore", editor, None, None)
-    SearchIndex().database_forwards("chatcore", editor, None, None)
-    say(chat, "A new plover.")
-    assert found(chat.pk, "plover") == [2, 1]
 
 
 def test_pages_of_hits_do_not_shift_under_new_messages(api: APIClient, user: User) -> None:

@@ -37,7 +37,7 @@ FOREIGN = {
     " extra-openai-models.yaml messages.thread() text.format bin/compliance-test.ts",
     "api.json MyActivity.html",  # files of models.dev and of Google
     "InconsistentMigrationHistory remove_stale_contenttypes",  # of Django
-    "TimeoutStopSec",  # of systemd
+    "TimeoutStopSec pg_trgm",  # of systemd and PostgreSQL
     # Values that the reader of a recipe puts in.
     "IMAGE_MODEL SPEECH_MODEL TOOLS_FOLDER TOOLS_URL",
 }

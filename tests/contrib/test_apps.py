@@ -13,7 +13,6 @@ from django.contrib.auth.models import Group, Permission, User
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError, call_command
 from django.db import connection
-from django.db.migrations.loader import MigrationLoader
 from django.db.models import (
     BinaryField,
     DateField,
@@ -180,21 +179,6 @@ def test_a_backup_with_an_app_that_is_absent_is_none_of_another_version(
 
     monkeypatch.setattr(restoration, "MigrationLoader", forget_holds)
     assert restoration._list_known_migrations() == {"holds.0001_initial"}
-
-
-def test_a_backup_with_what_a_squash_replaces_is_known_without_the_former_files(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Loader(MigrationLoader):
-        def build_graph(self) -> None:
-            super().build_graph()
-            squashes = {key: each for key, each in self.disk_migrations.items() if each.replaces}
-            self.disk_migrations = squashes
-
-    monkeypatch.setattr(restoration, "MigrationLoader", Loader)
-    known = restoration._list_known_migrations()
-    assert {"chatcore.0001_initial", "compaction.0013_staff_groups"} <= known
-    assert "chatcore.0001_squashed_0064" in known
 
 
 NUMBERS = count(1)

@@ -15,30 +15,30 @@ from django.db import connection
 from tests.support.database import move_connections
 
 FOLDER = Path(__file__).resolve().parents[1] / "chatcore" / "old_databases"
-# Of an early version, one of release 0.2.0, the last one before the first app could be absent, and
-# the last one before the squash.
-COMMITS = ("012ffea", "22aa757", "fc8fb5e", "17d9565")
+# That of a release, and one that began at an early commit and was upgraded to the release.
+RELEASES = ("0.3.0", "012ffea-0.3.0")
+TOO_OLD = "22aa757"  # of release 0.2.0
 TOKEN = "an-old-token-of-alice-" + "0" * 42
 ENCRYPTION_KEY = urlsafe_b64encode(b"the key of the old databases, 32").decode()
 
 
-def read_answers(commit: str) -> dict[str, Any]:
-    """Return what the API of that commit answered: `sessions` by name, `answers` by path."""
+def read_answers(name: str) -> dict[str, Any]:
+    """Return what the API answered when it was made: `sessions` by name, `answers` by path."""
     kind = "sqlite" if connection.vendor == "sqlite" else "postgres"
-    text = gzip.decompress((FOLDER / f"{commit}.{kind}.json.gz").read_bytes())
+    text = gzip.decompress((FOLDER / f"{name}.{kind}.json.gz").read_bytes())
     answers: dict[str, Any] = json.loads(text)
     return answers
 
 
 @contextlib.contextmanager
-def open_old_database(commit: str, folder: Path) -> Iterator[None]:
+def open_old_database(old_name: str, folder: Path) -> Iterator[None]:
     """Let all threads use a copy of the old database, of the kind that the tests use."""
     with create_database(folder) as name:
         if connection.vendor == "sqlite":
-            content = gzip.decompress((FOLDER / f"{commit}.sqlite3.gz").read_bytes())
+            content = gzip.decompress((FOLDER / f"{old_name}.sqlite3.gz").read_bytes())
             Path(name).write_bytes(content)
         else:
-            sql = gzip.decompress((FOLDER / f"{commit}.postgres.sql.gz").read_bytes())
+            sql = gzip.decompress((FOLDER / f"{old_name}.postgres.sql.gz").read_bytes())
             with connect_to_server(name) as server:
                 server.execute(sql)
         with use_database_name(name):

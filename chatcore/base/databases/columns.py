@@ -9,8 +9,8 @@ class AddFieldWithoutCopy(migrations.AddField):
     """Add a field that has a constant `db_default`.
 
     For a column that is not null, Django makes the table anew on SQLite. That takes minutes, and
-    loses the triggers of the search index (chatcore/search/index.py). SQLite itself only notes such
-    a column and its default.
+    loses the triggers of the search index (chatcore/search/tables.py). SQLite itself only notes
+    such a column and its default.
     """
 
     def database_forwards(

@@ -3,7 +3,6 @@
 from typing import Any
 
 from django.db import migrations
-from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.state import ProjectState
 
 
@@ -25,26 +24,3 @@ class AddIndexWithoutLock(migrations.AddIndex):
             name = schema_editor.quote_name(self.index.name)
             schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
             schema_editor.add_index(model, self.index, concurrently=True)
-
-
-class AddUniqueWithoutLock(migrations.AddConstraint):
-    """Build the index of a unique constraint that has a condition, as `AddIndexWithoutLock`."""
-
-    def database_forwards(
-        self,
-        app_label: str,
-        schema_editor: BaseDatabaseSchemaEditor,
-        from_state: ProjectState,
-        to_state: ProjectState,
-    ) -> None:
-        """Build it; what an interrupted attempt left on PostgreSQL is built again."""
-        model = to_state.apps.get_model(app_label, self.model_name)
-        if schema_editor.connection.vendor != "postgresql":
-            super().database_forwards(app_label, schema_editor, from_state, to_state)
-        elif self.allow_migrate_model(schema_editor.connection.alias, model):
-            name = schema_editor.quote_name(self.constraint.name)
-            statement = str(self.constraint.create_sql(model, schema_editor))
-            schema_editor.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
-            schema_editor.execute(
-                statement.replace("UNIQUE INDEX", "UNIQUE INDEX CONCURRENTLY", 1), params=None
-            )

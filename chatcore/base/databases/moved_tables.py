@@ -1,10 +1,10 @@
 """Steps of migrations that move tables from one app to another, with all that hangs on them.
 
-The tables keep their names. The old app lets them go where they have no rows, so that an
-installation without the new app is left with none; the new app makes those that are missing.
+The tables keep their names. The new app takes those that a database from before has, and makes
+those that are missing.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from django.apps import apps as installed_apps
@@ -18,22 +18,8 @@ from django.db.models import Model
 NOBODY: Mapping[str, Sequence[str]] = {}
 # Of an app that gives rights to the groups of staff, which compaction makes.
 AFTER_STAFF_GROUPS = (
-    [("compaction", "0013_staff_groups")] if installed_apps.is_installed("compaction") else []
+    [("compaction", "0001_squashed_0029")] if installed_apps.is_installed("compaction") else []
 )
-
-
-def drop_if_empty(label: str, *names: str) -> migrations.RunPython:
-    """Drop the tables of these models of the old app that have no rows."""
-
-    def drop(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-        for model in _get_models(apps, label, names):
-            if not model._base_manager.using(schema_editor.connection.alias).exists():
-                schema_editor.delete_model(model)
-
-    def make_again(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-        _create_missing(_get_models(apps, label, names), schema_editor)
-
-    return migrations.RunPython(drop, make_again)
 
 
 def create_or_adopt(label: str) -> migrations.RunPython:
@@ -87,10 +73,6 @@ def give_rights(apps: Apps, label: str, staff: Mapping[str, Sequence[str]], alia
     for group in apps.get_model("auth", "Group").objects.using(alias).filter(name__in=staff):
         rights = permissions.filter(content_type__app_label=label, codename__in=staff[group.name])
         group.permissions.add(*rights)
-
-
-def _get_models(apps: StateApps, label: str, names: Collection[str]) -> list[type[Model]]:
-    return [apps.get_model(label, name) for name in names]
 
 
 def _create_missing(models: Iterable[type[Model]], schema_editor: BaseDatabaseSchemaEditor) -> None:

@@ -14,6 +14,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
+from chatcore.base.databases.old_databases import REFUSAL, are_migrations_too_old, is_replaced
 from chatcore.contrib.backups import archive, databases, outputs
 from chatcore.contrib.backups.archive import (
     DATABASE,
@@ -67,7 +68,13 @@ def _refuse_foreign(manifest: Manifest) -> None:
             f"The backup is one of {manifest.vendor}, and the database is {connection.vendor}."
             " Export and import carry sessions from one to the other."
         )
-    unknown_names = sorted(set(manifest.migrations) - _list_known_migrations())
+    if are_migrations_too_old(manifest.migrations):
+        raise InvalidBackup(f"The backup {REFUSAL}; restore it with the version that made it.")
+    unknown_names = sorted(
+        name
+        for name in set(manifest.migrations) - _list_known_migrations()
+        if not is_replaced(name)
+    )
     if unknown_names:
         raise InvalidBackup(
             f"The backup is of another version of Chatcore: it has {unknown_names[0]}."
@@ -76,13 +83,8 @@ def _refuse_foreign(manifest: Manifest) -> None:
 
 
 def _list_known_migrations() -> set[str]:
-    """Return the names of all migrations, as app.name; those of apps that are left out, too.
-
-    What a squash replaces is known by it, whether or not its own file is still there.
-    """
-    migrations = MigrationLoader(None).disk_migrations
-    replaced = {key for migration in migrations.values() for key in migration.replaces}
-    names = {f"{app}.{name}" for app, name in migrations.keys() | replaced}
+    """Return the names of all migrations, as app.name; those of apps that are left out, too."""
+    names = {f"{app}.{name}" for app, name in MigrationLoader(None).disk_migrations}
     for app in list_absent_apps():
         folder = import_module(f"{app.path}.migrations").__path__
         names |= {f"{app.name}.{module.name}" for module in pkgutil.iter_modules(folder)}

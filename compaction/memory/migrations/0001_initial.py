@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         ('contenttypes', '0002_remove_content_type_name'),
-        ('compaction', '0024_memory_is_an_app'),
+        ('compaction', '0001_squashed_0029'),
     ]
 
     operations = [

@@ -23,6 +23,8 @@ from chatcore.models import Attachment, Message, Session, Turn
 from chatcore.turns.messages import append_message
 from tests.support.compaction_sessions import say
 from tests.support.old_databases import (
+    RELEASES,
+    TOO_OLD,
     create_database,
     open_old_database,
     read_tables,
@@ -271,39 +273,42 @@ def test_a_backup_of_a_newer_version_or_another_database_is_refused(
     assert Session.objects.get() == session
 
 
-@pytest.mark.parametrize("commit", ["17d9565", pytest.param("fc8fb5e", marks=pytest.mark.slow)])
-def test_a_backup_from_before_the_squash_is_restored_with_every_row(
-    data_folder: Path, elsewhere: Any, tmp_path: Path, commit: str
+@pytest.mark.parametrize("name", RELEASES)
+def test_a_backup_of_an_older_database_is_restored_with_every_row(
+    data_folder: Path, elsewhere: Any, tmp_path: Path, name: str
 ) -> None:
-    """It names migrations that a new database never goes through one by one."""
-    backup = str(tmp_path / "backup")
-    (tmp_path / "old").mkdir()
-    with open_old_database(commit, tmp_path / "old"):
-        rows_before = read_tables()
+    """That of an upgraded one names migrations that a new database never goes through."""
+    backup, rows_before = back_up_old_database(name, tmp_path)
+    with elsewhere():
+        run("restore", backup)
+        rows = read_tables()
+        for table, each in rows_before.items():
+            assert not table.startswith("chatcore_") or len(rows[table]) >= len(each)
+        assert "chatcore.0001_squashed_0064" in creation.list_applied_migrations()
+
+
+def test_a_backup_from_before_the_kept_migrations_is_refused(
+    data_folder: Path, elsewhere: Any, tmp_path: Path
+) -> None:
+    backup, _ = back_up_old_database(TOO_OLD, tmp_path)
+    with elsewhere(), pytest.raises(CommandError, match=r"Upgrade to 0\.3\.0 first"):
+        run("restore", backup)
+
+
+def back_up_old_database(name: str, folder: Path) -> tuple[str, dict[str, Any]]:
+    """Write a backup of a stored database; return its path and the rows of the database."""
+    (folder / "old").mkdir()
+    with open_old_database(name, folder / "old"):
+        rows = read_tables()
         manifest = archive.Manifest(
             vendor=connection.vendor,
             created_at="2026-11-28T04:00:00+00:00",
             migrations=creation.list_applied_migrations(),
             counts={},
         )
-        databases.copy_to(tmp_path / "copy")
-    archive.write_archive(Path(backup), manifest, {archive.DATABASE: tmp_path / "copy"})
-    assert not [name for name in manifest.migrations if "squashed" in name]
-    with elsewhere():
-        run("restore", backup)
-        rows = read_tables()
-        counts = {table: len(rows[table]) for table in rows_before}
-        assert (
-            counts.items()
-            >= {
-                table: len(each)
-                for table, each in rows_before.items()
-                if table.startswith("chatcore_")
-            }.items()
-        )
-        names = creation.list_applied_migrations()
-        assert "chatcore.0001_squashed_0064" in names
-        assert set(manifest.migrations) <= set(names)
+        databases.copy_to(folder / "copy")
+    archive.write_archive(folder / "backup", manifest, {archive.DATABASE: folder / "copy"})
+    return str(folder / "backup"), rows
 
 
 def test_a_place_that_cannot_be_written_is_named(

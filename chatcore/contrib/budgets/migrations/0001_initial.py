@@ -15,7 +15,7 @@ class Migration(migrations.Migration):
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         ('auth', '0012_alter_user_first_name_max_length'),
         ('contenttypes', '0002_remove_content_type_name'),
-        ('chatcore', '0048_budgets_are_an_app'),
+        ('chatcore', '0001_squashed_0064'),
     ]
 
     operations = [

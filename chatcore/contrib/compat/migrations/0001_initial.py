@@ -12,7 +12,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('contenttypes', '0002_remove_content_type_name'),
-        ('chatcore', '0053_compat_is_an_app'),
+        ('chatcore', '0001_squashed_0064'),
     ]
 
     operations = [

@@ -11,7 +11,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ('auth', '0012_alter_user_first_name_max_length'),
         ('contenttypes', '0002_remove_content_type_name'),
-        ('chatcore', '0052_rights_of_groups_are_an_app'),
+        ('chatcore', '0001_squashed_0064'),
     ]
 
     operations = [

@@ -13,7 +13,7 @@ class Migration(migrations.Migration):
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         ('contenttypes', '0002_remove_content_type_name'),
-        ('chatcore', '0046_holds_are_an_app'),
+        ('chatcore', '0001_squashed_0064'),
     ]
 
     operations = [

@@ -12,7 +12,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ('chatcore', '0050_invitations_are_an_app'),
+        ('chatcore', '0001_squashed_0064'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

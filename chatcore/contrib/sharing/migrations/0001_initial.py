@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
         ('contenttypes', '0002_remove_content_type_name'),
-        ('chatcore', '0051_sharing_is_an_app'),
+        ('chatcore', '0001_squashed_0064'),
     ]
 
     operations = [
