@@ -11,7 +11,7 @@ from compaction.models import CompactionPolicy, CompactionRun
 from compaction.runs import engine
 from tests.support.scripted_model import Received, ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE_SECONDS, wait_until
 
 WINDOW, THRESHOLD, PROTECTED_TOKENS = 8192, 6963, 2048
 SUMMARY = (
@@ -45,7 +45,7 @@ def fill_session(session: Session, *, messages: int = 14, tokens: int = 485) -> 
 def say(session: Session, content: str = "And what about the flight?") -> Turn:
     """Run one complete turn over HTTP."""
     session.refresh_from_db()
-    return control.wait_for_turn(control.start_turn(session, content=content).pk, timeout=30)
+    return control.wait_for_turn(control.start_turn(session, content=content).pk, PATIENCE_SECONDS)
 
 
 def list_event_names(session: Session, prefix: str = "") -> list[str]:

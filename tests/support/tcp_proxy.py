@@ -18,10 +18,10 @@ class TcpProxy:
         address = urlsplit(server)
         self._server_address = (address.hostname, address.port)
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._sockets: set[socket.socket] = set()
+        self._clients: set[socket.socket] = set()
         self._is_connected = threading.Event()
         self._is_connected.set()
-        # Guards `_sockets`, which each forwarding thread changes.
+        # Guards `_clients`, which each forwarding thread changes.
         self._lock = threading.Lock()
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
 
@@ -29,9 +29,9 @@ class TcpProxy:
         """Break every connection. New ones break at once."""
         with self._lock:
             self._is_connected.clear()
-            for end in self._sockets:
+            for client in self._clients:
                 with contextlib.suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)
+                    client.shutdown(socket.SHUT_RDWR)
 
     def reconnect(self) -> None:
         """Let new connections through again."""
@@ -57,22 +57,24 @@ class TcpProxy:
 
     def _forward(self, client: socket.socket) -> None:
         with client, contextlib.suppress(OSError):
-            if not self._is_connected.is_set():
-                return
-            with socket.create_connection(self._server_address) as server:
+            with self._lock:  # a `disconnect` at this moment breaks this one, too
+                if not self._is_connected.is_set():
+                    return
+                self._clients.add(client)
+            try:
+                with socket.create_connection(self._server_address) as server:
+                    _copy_bytes(client, server)
+            finally:
                 with self._lock:
-                    self._sockets |= {client, server}
-                self._copy_bytes(client, server)
+                    self._clients.remove(client)
 
-    def _copy_bytes(self, client: socket.socket, server: socket.socket) -> None:
-        other_end = {client: server, server: client}
-        try:
-            while True:
-                for end in select.select([client, server], [], [])[0]:
-                    data = end.recv(65536)
-                    if not data:
-                        return
-                    other_end[end].sendall(data)
-        finally:
-            with self._lock:
-                self._sockets -= {client, server}
+
+def _copy_bytes(client: socket.socket, server: socket.socket) -> None:
+    """Send what comes at one end from the other, until one is closed."""
+    other_end = {client: server, server: client}
+    while True:
+        for end in select.select([client, server], [], [])[0]:
+            data = end.recv(65536)
+            if not data:
+                return
+            other_end[end].sendall(data)
