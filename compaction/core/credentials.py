@@ -171,6 +171,14 @@ def list_credentials(text: str) -> set[str]:
     }
 
 
+def remove_unsaid_credentials(summary: str, source: str) -> str:
+    """Return a summary without the credentials that its source does not have."""
+    for value in list_credentials(summary):
+        if value not in source:
+            summary = summary.replace(value, PLACEHOLDER)
+    return summary
+
+
 def has_credentials(text: str) -> bool:
     """Return whether a text has something that `remove_credentials` replaces."""
     return remove_credentials(text) != text

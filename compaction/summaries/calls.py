@@ -8,7 +8,7 @@ from typing import Protocol
 
 from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from compaction import policies
-from compaction.core.credentials import PLACEHOLDER
+from compaction.core.credentials import PLACEHOLDER, remove_unsaid_credentials
 from compaction.core.estimate import estimate_by_features
 from compaction.core.stages.base import SummaryFailed
 from compaction.core.transcript import TranscriptEntry
@@ -571,12 +571,13 @@ class SummaryClient:
         instruction = summary_prompt.extract_instruction(
             call_prompt.text, correction=job.options.correction
         )
-        return validation.extract_summary(
+        summary = validation.extract_summary(
             answer,
             instruction=f"{call_prompt.system}\n{instruction}",
             transcript="" if may_copy else chunk.lines,
             headings=job.options.template.headings,
         )
+        return remove_unsaid_credentials(summary, f"{chunk.previous_summary}\n{chunk.lines}")
 
     def _build_prompt(self, job: SummaryJob, chunk: _Chunk) -> Prompt:
         max_words = self._limit_words(job, chunk)

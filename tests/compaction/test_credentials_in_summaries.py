@@ -43,7 +43,9 @@ def test_what_a_tool_returned_is_replaced_and_what_the_user_wrote_is_not(
     Message.objects.bulk_create(
         Message(session=session, seq=seq, role="user", content="x" * 4000) for seq in range(5, 9)
     )
-    scripted.default = Reply(text="The user has a key; a tool read the settings of Stripe.")
+    # A model that has them from elsewhere is not let through either.
+    written = f"The user has the key glpat-mine567890123456; Stripe has {SECRETS[1]} as its secret."
+    scripted.default = Reply(text=written)
     run = engine.compact_now(session.pk, trigger="manual", up_to_seq=4)
     assert run.status == "applied", run.reason
     prompt = read_prompt(scripted)
@@ -51,6 +53,7 @@ def test_what_a_tool_returned_is_replaced_and_what_the_user_wrote_is_not(
     for secret in SECRETS:
         assert secret not in prompt
         assert secret not in preview
+    assert "glpat-mine567890123456" in preview
     assert "STRIPE_SECRET=[credential removed]" in prompt
     assert "glpat-mine567890123456" in prompt
     assert "Keep no credentials" in prompt

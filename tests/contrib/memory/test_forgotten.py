@@ -332,6 +332,22 @@ def test_without_anything_taken_back_the_prompt_is_as_it_was(
     assert "took the following back" not in read_prompt(scripted)
 
 
+def test_numbers_of_one_name_correct_nothing_that_is_about_something_else(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    said = [
+        ("user", "The roof of the barn costs 4,210 euros, as we said in point 70."),
+        ("assistant", "Noted."),
+        ("user", "The dog needs his vaccine before the ferry leaves, as we said in point 126."),
+        ("user", "The van is back on Friday, see point 9. The lease ends in May, see point 12."),
+    ]
+    fill(session, said)
+    text = "The roof of the barn costs 4,210 euros (point 70). The van is back on Friday (point 9)."
+    scripted.default = summarize_or_chat(summary=Reply(text=text))
+    assert compact(session, "oneclaw").summary_after == text
+    assert "took the following back" not in read_prompt(scripted)
+
+
 def test_an_extract_has_no_half_of_a_fence(session: Session, scripted: ScriptedModel) -> None:
     clauses = "\n".join(f"Clause {number} costs {number * 13} euros." for number in range(40))
     fenced = f'<attached_file name="c.txt">\n{clauses}\n</attached_file>'

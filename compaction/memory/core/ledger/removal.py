@@ -10,6 +10,7 @@ from compaction.memory.core.ledger.corrections import (
     find_language,
     get_place,
     list_request_subject,
+    list_subject,
     list_things,
     list_values,
     tie_corrections,
@@ -49,13 +50,17 @@ def find_newer(statements: Sequence[LedgerLine]) -> dict[LedgerLine, LedgerLine]
     for line in merged:
         if line.status == "superseded" and get_place(line) in by_place:
             other = current.get((line.kind, line.superseded_by or 0, line.key))
-            if other and get_place(other) in by_place and not _is_repeated(line, other):
+            if other and get_place(other) in by_place and _has_new_value(line, other):
                 newer.setdefault(by_place[get_place(line)], by_place[get_place(other)])
     return {line: _follow(next_line, newer) for line, next_line in newer.items()}
 
 
-def _is_repeated(line: LedgerLine, other: LedgerLine) -> bool:
-    return normalize_text(line.text) == normalize_text(other.text)
+def _has_new_value(line: LedgerLine, newer: LedgerLine) -> bool:
+    """Return whether a later message gives another value in a sentence about the same."""
+    if newer.seq == line.seq or normalize_text(line.text) == normalize_text(newer.text):
+        return False
+    subjects = (list_subject(line.text), list_subject(newer.text))
+    return len(subjects[0] & subjects[1]) > SUBJECT_SHARE * min(map(len, subjects))
 
 
 def _follow(line: LedgerLine, newer: Mapping[LedgerLine, LedgerLine]) -> LedgerLine:
