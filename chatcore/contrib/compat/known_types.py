@@ -45,10 +45,10 @@ RESPONSES_TOOLS: Mapping[str, Handling] = {
     "local_shell": Handling.LEFT_OUT,
     "programmatic_tool_calling": Handling.LEFT_OUT,
     "shell": Handling.LEFT_OUT,
-    "web_search": Handling.LEFT_OUT,
-    "web_search_2025_08_26": Handling.LEFT_OUT,
-    "web_search_preview": Handling.LEFT_OUT,
-    "web_search_preview_2025_03_11": Handling.LEFT_OUT,
+    "web_search": Handling.PASSED_ON,
+    "web_search_2025_08_26": Handling.PASSED_ON,
+    "web_search_preview": Handling.PASSED_ON,
+    "web_search_preview_2025_03_11": Handling.PASSED_ON,
 }
 RESPONSES_ITEMS: Mapping[str, Handling] = {
     "message": Handling.CARRIED,

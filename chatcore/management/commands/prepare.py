@@ -4,6 +4,7 @@ from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand
 
+from chatcore.base.installed_apps import describe_missing_apps
 from chatcore.serving import preparation
 
 
@@ -23,3 +24,5 @@ class Command(BaseCommand):
     def handle(self, *, beside_old_processes: bool, **options: object) -> None:
         preparation.prepare_database(is_beside_others=beside_old_processes)
         self.stdout.write("The database is ready.")
+        if missing_apps := describe_missing_apps():
+            self.stdout.write(missing_apps)

@@ -331,7 +331,8 @@ def parse_response_request(
     model = default_model
     if body.model is not None or model is None:
         model = get_usable_model(user, body.model)
-    request_tools = parse_tools(body.tools, response_input.lifted_tools)
+    passes_on = provider_registry.get_capabilities(model.provider.protocol).has_messages_params
+    request_tools = parse_tools(body.tools, response_input.lifted_tools, passes_on=passes_on)
     servers = _select_servers(body, request_tools, model)
     tools = build_tools(list(request_tools.definitions.values()), model)
     if isinstance(body.tool_choice, AllowedTools):

@@ -78,6 +78,30 @@ class Namespace(Body):
     tools: list[dict[str, object]] = []
 
 
+class SearchFilters(Body):
+    allowed_domains: list[str] | None = None
+
+
+class WebSearchTool(Body):
+    """The search of the web that servers of a provider run; what is not named here is its matter.
+
+    It has the form of OpenAI's API, and only Anthropic's protocol has such a tool here.
+    """
+
+    type: str
+    filters: SearchFilters | None = None
+    user_location: dict[str, object] | None = None
+
+    def build_definition(self) -> Definition:
+        """Return the tool with its form in Anthropic's protocol."""
+        native: dict[str, object] = {"type": "web_search_20250305", "name": "web_search"}
+        if self.filters and self.filters.allowed_domains:
+            native["allowed_domains"] = self.filters.allowed_domains
+        if self.user_location:
+            native["user_location"] = {"type": "approximate"} | self.user_location
+        return {"name": "web_search", "parameters": {}, "native": native}
+
+
 CLIENT_TOOLS: Mapping[str, type[FunctionTool | CustomTool | SearchTool]] = {
     "function": FunctionTool,
     "custom": CustomTool,
@@ -113,13 +137,18 @@ class LiftedTools:
 
 
 def parse_tools(
-    tools: Sequence[Mapping[str, object]], lifted_tools: Sequence[LiftedTools]
+    tools: Sequence[Mapping[str, object]],
+    lifted_tools: Sequence[LiftedTools],
+    *,
+    passes_on: bool,
 ) -> RequestTools:
     """Return the tools of a request and those that items of its input brought along.
 
-    Raises the 400 problem that names the field.
+    With `passes_on`, the provider runs tools of its own. Raises the 400 problem that names the
+    field.
     """
-    parser = _ToolParser(has_search=any(_is_client_search(tool) for tool in tools))
+    has_search = any(_is_client_search(tool) for tool in tools)
+    parser = _ToolParser(has_search=has_search, passes_on=passes_on)
     for path, tool in iterate_objects(tools, "tools"):
         parser.add(tool, path)
     for each in lifted_tools:
@@ -132,7 +161,7 @@ def parse_tools(
 
 def list_functions(tools: Sequence[object], path: str) -> list[Definition]:
     """Return the functions that stand for the tools of an item. Raises the 400 problem."""
-    parser = _ToolParser(has_search=False)
+    parser = _ToolParser()
     for tool_path, tool in iterate_objects(tools, path):
         parser.add_lifted(tool, tool_path)
     return list(parser.result.definitions.values())
@@ -141,9 +170,10 @@ def list_functions(tools: Sequence[object], path: str) -> list[Definition]:
 class _ToolParser:
     """Collects the tools of one request; with a search, it holds back those to be searched for."""
 
-    def __init__(self, *, has_search: bool) -> None:
+    def __init__(self, *, has_search: bool = False, passes_on: bool = False) -> None:
         self.result = RequestTools()
         self._has_search = has_search
+        self._passes_on = passes_on
 
     def add(self, tool: Mapping[str, object], path: str) -> None:
         """Add a tool of the request itself."""
@@ -185,9 +215,16 @@ class _ToolParser:
             parsed_tool = CLIENT_TOOLS[type].parse(tool, path)
             definition = parsed_tool.build_definition(namespace)
             yield definition | ({"is_deferred": True} if tool.get("defer_loading") else {})
+        elif handling is Handling.PASSED_ON and self._passes_on and _may_reach_the_web(tool):
+            yield WebSearchTool.parse(tool, path).build_definition()
         else:
             self.result.ignored_fields.append(f"tools.{type[:64]}")
 
 
 def _is_client_search(tool: Mapping[str, object]) -> bool:
     return tool.get("type") == "tool_search" and tool.get("execution") == "client"
+
+
+def _may_reach_the_web(tool: Mapping[str, object]) -> bool:
+    """Return False for a search of what OpenAI has collected alone, as Codex asks for by itself."""
+    return tool.get("external_web_access") is not False

@@ -9,6 +9,7 @@ from openai import OpenAI
 from chatcore.base.runner import turn_runner
 from chatcore.models import Message, Session, Turn
 from chatcore.sessions import verification
+from tests.support.anthropic_client import speak_anthropic
 from tests.support.open_responses import (
     MODEL,
     WEATHER,
@@ -184,6 +185,30 @@ def test_a_tool_that_no_server_here_runs_is_left_out_and_named(
     assert raw.headers["X-Ignored-Fields"] == "tools.web_search"
     sent = list_completions(scripted)[-1].json
     assert [tool["function"]["name"] for tool in sent["tools"]] == ["weather"]
+
+
+@pytest.mark.parametrize("store", [True, False])
+def test_a_search_of_the_web_is_passed_on_to_a_provider_that_has_it(
+    client: OpenAI, scripted: ScriptedModel, store: bool
+) -> None:
+    speak_anthropic(scripted)
+    search: Any = {"type": "web_search", "filters": {"allowed_domains": ["example.org"]}}
+    raw = client.responses.with_raw_response.create(
+        model=MODEL, input="Hi", tools=[search, WEATHER], store=store
+    )
+    assert "X-Ignored-Fields" not in raw.headers
+    names = [tool["name"] for tool in scripted.requests[-1].json["tools"]]
+    assert names == ["web_search", "weather"]
+    assert scripted.requests[-1].json["tools"][0] == {
+        "type": "web_search_20250305",
+        "name": "web_search",
+        "allowed_domains": ["example.org"],
+    }
+    cached: Any = {"type": "web_search", "external_web_access": False}
+    raw = client.responses.with_raw_response.create(
+        model=MODEL, input="Hi", tools=[cached, WEATHER], store=store
+    )
+    assert raw.headers["X-Ignored-Fields"] == "tools.web_search"
 
 
 def test_calls_over_the_limit_are_ignored(client: OpenAI, scripted: ScriptedModel) -> None:
