@@ -21,11 +21,15 @@ from chatcore.contrib.compat.chat_completions.request import (
     CompletionRequest,
     build_ignored_header,
 )
-from chatcore.contrib.compat.chat_completions.side_calls import is_side_call, is_summary_call
+from chatcore.contrib.compat.chat_completions.side_calls import (
+    is_side_call,
+    is_summary_call,
+    may_ask_by_system,
+)
 from chatcore.contrib.compat.chat_completions.stateless import StatelessExchange
 from chatcore.contrib.compat.chat_completions.streams import BegunStream, ClientWatch
 from chatcore.contrib.compat.client_messages import has_new_results
-from chatcore.contrib.compat.programs import get_keeping
+from chatcore.contrib.compat.programs import Keeping, get_keeping
 from chatcore.contrib.compat.stored_context import replace_long_history
 from chatcore.models import Session, Turn
 from chatcore.providers.base import Request as ProviderRequest
@@ -95,6 +99,8 @@ def _continue_history(
     thread = completion_request.thread
     if thread.name or not keeping.is_on or is_side_call(completion_request, None):
         return None
+    if _asks_by_system(request, completion_request, keeping):
+        return None
     history = histories.find_known_history(request.user, keeping, completion_request.messages)
     if history is None:
         return None
@@ -105,6 +111,16 @@ def _continue_history(
         if session is None:
             session = history.session = memory.create_session(request.user, completion_request)
         return _answer_with_memory(request, completion_request, form, session)
+
+
+def _asks_by_system(
+    request: SignedInRequest, completion_request: CompletionRequest, keeping: Keeping
+) -> bool:
+    """Return True if a system text other than the conversation's asks for a summary of it."""
+    if not may_ask_by_system(completion_request):
+        return False
+    session = histories.find_summarized_session(request.user, keeping, completion_request.messages)
+    return session is not None and session.system_prompt != completion_request.system
 
 
 def begin_answer(
@@ -177,7 +193,10 @@ def _answer_without_memory(
     exchange = StatelessExchange(model, provider_request, owner_id=request.user.pk)
     ignored_header = build_ignored_header(completion_request.ignored_fields)
     answer_parts = exchange.stream_parts()
-    if keeping.is_on and not completion_request.thread.name and is_summary_call(completion_request):
+    may_note = keeping.is_on and not completion_request.thread.name
+    if may_note and (
+        is_summary_call(completion_request) or _asks_by_system(request, completion_request, keeping)
+    ):
         answer_parts = histories.remember_summary(
             request.user, keeping, completion_request.messages, answer_parts
         )

@@ -149,6 +149,17 @@ def find_asked_session(
     return row.session if row else None
 
 
+def find_summarized_session(
+    user: User, keeping: Keeping, messages: Sequence[ClientMessage]
+) -> Session | None:
+    """Return the session that a summary is about: of its history, or of a part or quote of it."""
+    session = find_asked_session(user, keeping, messages)
+    if session is None:
+        text = "\n".join(message.content for message in messages)
+        session = _find_quoted_session(_hash_client(user, keeping), text)
+    return session
+
+
 def _note_summary(
     user: User, keeping: Keeping, messages: Sequence[ClientMessage], text: str
 ) -> None:
@@ -156,9 +167,7 @@ def _note_summary(
     if len(text) < MIN_SUMMARY_CHARS:
         return
     client = _hash_client(user, keeping)
-    session = find_asked_session(user, keeping, messages) or _find_quoted_session(
-        client, "\n".join(message.content for message in messages)
-    )
+    session = find_summarized_session(user, keeping, messages)
     if session is None:
         return
     try:

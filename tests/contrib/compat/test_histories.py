@@ -283,6 +283,14 @@ def ask_for_summary(post: Post, path: str, scripted: ScriptedModel, kind: str) -
         question = "Please provide a concise summary of our conversation so far, capturing the key"
         post("Fix it: q1", "a1", "q2", "a2", f"{question} context, decisions made")
         return
+    if kind == "part":  # Gemini CLI, and Qwen Code until 0.15: of the older messages alone
+        ask = "First, reason in your scratchpad. Then, generate the snapshot."
+        messages: list[Any] = ["Fix it: q1", "a1", ask]
+        if path == "/v1/messages":
+            post(*messages, system=SUMMARY_SYSTEM)
+        else:
+            post({"role": "system", "content": SUMMARY_SYSTEM}, *write(*messages))
+        return
     quote = "<conversation>\n[User]: Fix it: q1\n\n[Assistant]: a1\n\n[User]: q2\n</conversation>"
     if path == "/v1/messages":
         post(quote, system=SUMMARY_SYSTEM)
@@ -290,7 +298,7 @@ def ask_for_summary(post: Post, path: str, scripted: ScriptedModel, kind: str) -
         post({"role": "system", "content": SUMMARY_SYSTEM}, {"role": "user", "content": quote})
 
 
-@pytest.mark.parametrize("kind", ["whole", "quoted"])
+@pytest.mark.parametrize("kind", ["whole", "part", "quoted"])
 @pytest.mark.parametrize("head", HEADS)
 def test_what_follows_a_programs_own_summary_goes_on_in_its_conversation(
     post: Post, scripted: ScriptedModel, user: User, path: str, head: list[Any], kind: str

@@ -82,6 +82,19 @@ def is_summary_call(completion_request: CompletionRequest) -> bool:
     )
 
 
+def may_ask_by_system(completion_request: CompletionRequest) -> bool:
+    """Return True if the system text may ask for a summary of the history that follows it.
+
+    A program asks so, and a bot that writes summaries has such a text as well. It is the program's
+    if the conversation has another one.
+    """
+    has_answer = any(message.role == "assistant" for message in completion_request.messages)
+    if completion_request.tools or not has_answer:
+        return False
+    heading = (completion_request.system or "")[:HEAD_CHARS]
+    return bool(_SUMMARY_TASK.search(heading) and _CONVERSATION.search(heading))
+
+
 def is_side_call(completion_request: CompletionRequest, session: Session | None) -> bool:
     """Return True if the request asks for something beside a conversation and does not continue it.
 

@@ -1,0 +1,51 @@
+"""How many statements a turn over a compatible API costs."""
+
+from typing import Any
+
+import httpx
+import pytest
+from django.db.backends.utils import CursorWrapper
+from openai import OpenAI
+
+from chatcore.base.runner import turn_runner
+from tests.support.openai_client import MODEL, client
+
+__all__ = ["client"]
+
+pytestmark = pytest.mark.django_db(transaction=True)
+MAX_STATEMENTS = 52  # of a turn with a name; measured: 49
+
+
+def test_a_turn_without_a_name_costs_hardly_more_statements_than_one_with_a_name(
+    client: OpenAI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements: list[str] = []
+    execute = CursorWrapper.execute
+
+    def note(self: Any, sql: str, params: Any = None) -> Any:
+        statements.append(sql)
+        return execute(self, sql, params)
+
+    monkeypatch.setattr(CursorWrapper, "execute", note)
+
+    def count_last_turn(**headers: str) -> int:
+        history = [{"role": "user", "content": f"Hello? {headers}"}]
+        for number in range(4):
+            statements.clear()
+            response = httpx.post(
+                f"{client.base_url}chat/completions",
+                json={"model": MODEL, "messages": history},
+                headers={"authorization": f"Bearer {client.api_key}", **headers},
+                timeout=60,
+            )
+            turn_runner.drain()
+            answer = response.json()["choices"][0]["message"]["content"]
+            history += [
+                {"role": "assistant", "content": answer},
+                {"role": "user", "content": f"And {number}?"},
+            ]
+        return len(statements)
+
+    named_count = count_last_turn(**{"x-session-id": "mine"})
+    assert named_count <= MAX_STATEMENTS
+    assert count_last_turn() <= named_count + 2
