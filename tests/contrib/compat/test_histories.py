@@ -272,6 +272,11 @@ HEADS: list[list[Any]] = [
     [f"The conversation before this point was compacted.\n<summary>\n{LONG_SUMMARY}\n</summary>"],
     [{"role": "assistant", "content": f"{LONG_SUMMARY}"}],
     ["What did we do so far?", {"role": "assistant", "content": LONG_SUMMARY}],
+    [
+        LONG_SUMMARY,
+        {"role": "assistant", "content": "Got it. Thanks for the additional context!"},
+        {"role": "user", "content": "Continue the prior task."},
+    ],
     [f"Context summary:\n\n{LONG_SUMMARY}\n\n## Files\nRead: none"],
 ]
 SUMMARY_SYSTEM = "You are a context summarization assistant. Read a conversation and summarize it."

@@ -13,7 +13,7 @@ from tests.support.openai_client import MODEL, client
 __all__ = ["client"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
-MAX_STATEMENTS = 52  # of a turn with a name; measured: 49
+MAX_STATEMENTS = 56  # of a turn with a name; measured: 49 on SQLite, 54 on PostgreSQL
 
 
 def test_a_turn_without_a_name_costs_hardly_more_statements_than_one_with_a_name(
@@ -47,5 +47,6 @@ def test_a_turn_without_a_name_costs_hardly_more_statements_than_one_with_a_name
         return len(statements)
 
     named_count = count_last_turn(**{"x-session-id": "mine"})
-    assert named_count <= MAX_STATEMENTS
-    assert count_last_turn() <= named_count + 2
+    assert named_count <= MAX_STATEMENTS, named_count
+    unnamed_count = count_last_turn()
+    assert unnamed_count <= named_count + 2, (unnamed_count, named_count)

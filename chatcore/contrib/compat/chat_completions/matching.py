@@ -13,6 +13,7 @@ from enum import StrEnum
 from itertools import islice
 
 from chatcore.contrib.compat.chat_completions.client_summaries import (
+    MAX_MESSAGES,
     ClientSummary,
     build_summary,
     drop_known_summaries,
@@ -344,6 +345,7 @@ def _match_known_summary(
     length: int,
 ) -> HistoryMatch:
     """Return the match of a history whose first messages are a summary, whatever follows them."""
+    length += _count_acknowledgements(messages[length:], stored_messages)
     rest = list(messages[length:])
     if rest and rest[0].calls:
         # Some programs write a word of their own into the answer that follows their summary.
@@ -360,6 +362,23 @@ def _match_known_summary(
     if not common_length:
         return HistoryMatch(new_messages=rest, summary=summary)
     return replace(_match_behind_summary(session, rest, stored_messages), summary=summary)
+
+
+def _count_acknowledgements(
+    messages: Sequence[ClientMessage], stored_messages: Sequence[StoredMessage]
+) -> int:
+    """Return how many messages behind a summary are the program's own, before stored ones.
+
+    Some write an answer to their summary, and a request to go on with the task.
+    """
+    stored_keys = {build_key(message) for message in stored_messages}
+    client_keys = build_client_keys(messages, stored_messages)
+    for index, message in enumerate(messages[:MAX_MESSAGES]):
+        if message.calls or client_keys[index] in stored_keys:
+            return index
+        if message.role == "tool":
+            break
+    return 0
 
 
 def _find_tail(
