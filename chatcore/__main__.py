@@ -3,6 +3,7 @@
 import os
 import sys
 from argparse import ArgumentParser
+from contextlib import suppress
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -10,6 +11,7 @@ from django.core.management import execute_from_command_line
 from django.db import OperationalError, ProgrammingError
 
 from chatcore.base.extras import describe_missing, has_extra
+from chatcore.base.installed_apps import read_absent_names
 
 EXIT_USAGE = 2
 
@@ -50,13 +52,16 @@ def _begin_chat() -> None:
 
     Django's apps and this machine's database have no part in it, so neither is loaded.
     """
+    with suppress(ImproperlyConfigured):  # which is said where the settings are read
+        if "terminal" in read_absent_names():
+            return
     if not has_extra("terminal"):
         sys.exit(describe_missing("terminal"))
     if not os.environ.get("CHATCORE_URL") and not any(
         argument.split("=")[0] == "--url" for argument in sys.argv
     ):
         return
-    from chatcore.management.terminal import arguments, remote
+    from chatcore.contrib.terminal import arguments, remote
 
     parser = ArgumentParser(prog="chatcore chat", description=arguments.HELP)
     arguments.add_arguments(parser)

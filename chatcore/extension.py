@@ -92,6 +92,7 @@ OPTIONAL_APPS = (
     OptionalApp("metrics", needs="metrics"),
     OptionalApp("sharing", tables=("chatcore_share",)),
     OptionalApp("prompts", tables=("prompts_prompt",)),
+    OptionalApp("terminal", needs="terminal"),
     OptionalApp(
         "tracing",
         settings={"MIDDLEWARE": ["chatcore.contrib.tracing.middleware.RequestTraces"]},

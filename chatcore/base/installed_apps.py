@@ -27,8 +27,16 @@ def describe_missing_apps() -> str:
     return f"Without their packages, these apps are left out: {names} (chatcore[{extras}])."
 
 
+def read_absent_names() -> list[str]:
+    """Return the names of the apps that CHATCORE_WITHOUT leaves out.
+
+    Raises ImproperlyConfigured if there is no app of a name.
+    """
+    return read_names("CHATCORE_WITHOUT", [app.name for app in OPTIONAL_APPS])
+
+
 def _list_wanted_apps() -> list[OptionalApp]:
-    absent_names = read_names("CHATCORE_WITHOUT", [app.name for app in OPTIONAL_APPS])
+    absent_names = read_absent_names()
     return [app for app in OPTIONAL_APPS if app.name not in absent_names]
 
 

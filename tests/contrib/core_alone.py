@@ -44,6 +44,7 @@ WORDS = {
     "metrics": r"prometheus|/metrics\b",
     "memory": r"ledger|lifted from|summary lea(f|ves)|not in the summary|context/missing",
     "sharing": r"shared? (a |this )?chats?\b|\"share\"|/shares?\b|>\s*share\s*<|public links?",
+    "terminal": r"in a terminal",
     "prompts": r"(?<!-)\bprompts\b(?! library)",
     "tracing": r"opentelemetry|chatcore_traces",
     "webhooks": r"webhook",

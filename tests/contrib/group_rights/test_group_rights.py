@@ -337,7 +337,7 @@ def test_every_room_asks_for_rights_when_it_looks_up_a_model_or_a_policy() -> No
         "chatcore/contrib/local_model/",
         "chatcore/web/chat_settings.py",
         "chatcore/web/providers.py",
-        "chatcore/management/commands/chat.py",
+        "chatcore/contrib/terminal/management/commands/chat.py",
         "chatcore/management/commands/list_models.py",
         "chatcore/setup/",
         "chatcore/contrib/group_rights/",

@@ -8,8 +8,8 @@ from rich.console import Console
 
 from chatcore.base.truncation import clean_text
 from chatcore.context import revisions
+from chatcore.contrib.terminal.local import EXIT_USAGE, Terminal
 from chatcore.events import log as event_log
-from chatcore.management.terminal.local import EXIT_USAGE, Terminal
 from chatcore.models import Session
 from models_registry.models import AiModel
 from tests.support.browsing import store_exchange

@@ -12,8 +12,8 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from chatcore.contrib.terminal import meter
 from chatcore.events.types import TURN_END_EVENTS, Event, EventType
-from chatcore.management.terminal import meter
 
 # The exit codes of `chatcore chat`.
 EXIT_OK = 0

@@ -11,9 +11,7 @@ from rich.console import Console
 from chatcore import models
 from chatcore.accounts.rights import ModelNotAllowed, select_models
 from chatcore.context import revisions
-from chatcore.events import log as event_log
-from chatcore.events.types import PAUSE_EVENTS, Event, EventType
-from chatcore.management.terminal.screen import (
+from chatcore.contrib.terminal.screen import (
     EXIT_CANNOT_FIT,
     EXIT_OK,
     EXIT_PROVIDER,
@@ -24,6 +22,8 @@ from chatcore.management.terminal.screen import (
     Screen,
     TurnResult,
 )
+from chatcore.events import log as event_log
+from chatcore.events.types import PAUSE_EVENTS, Event, EventType
 from chatcore.models import Session, Turn
 from chatcore.turns import control, leases
 

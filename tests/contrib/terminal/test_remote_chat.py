@@ -14,16 +14,15 @@ from django.contrib.auth.models import User
 from knox.models import AuthToken
 from rich.console import Console
 
-from chatcore.events.types import Event
-from chatcore.management.terminal import arguments
-from chatcore.management.terminal.remote import (
+from chatcore.contrib.terminal import arguments
+from chatcore.contrib.terminal.remote import (
     RemoteTerminal,
     Server,
     open_server,
     read_frames,
     run_chat,
 )
-from chatcore.management.terminal.screen import (
+from chatcore.contrib.terminal.screen import (
     EXIT_CANNOT_FIT,
     EXIT_OK,
     EXIT_PROVIDER,
@@ -31,6 +30,7 @@ from chatcore.management.terminal.screen import (
     EXIT_USAGE,
     ChatUnavailable,
 )
+from chatcore.events.types import Event
 from chatcore.models import Message, Session
 from tests.conftest import Live
 from tests.support.scripted_model import ScriptedModel

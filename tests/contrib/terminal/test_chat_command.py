@@ -11,8 +11,7 @@ from rich.console import Console
 
 from chatcore.base.token_estimate import format_tokens
 from chatcore.context import revisions
-from chatcore.events import log as event_log
-from chatcore.management.terminal.local import (
+from chatcore.contrib.terminal.local import (
     EXIT_CANNOT_FIT,
     EXIT_OK,
     EXIT_PROVIDER,
@@ -20,6 +19,7 @@ from chatcore.management.terminal.local import (
     EXIT_USAGE,
     Terminal,
 )
+from chatcore.events import log as event_log
 from chatcore.models import Message, Session
 from tests.support.events import append_events
 from tests.support.scripted_model import ScriptedModel

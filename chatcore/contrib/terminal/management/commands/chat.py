@@ -16,9 +16,9 @@ from rich.console import Console
 from chatcore.accounts.rights import select_models
 from chatcore.base.runner import turn_runner
 from chatcore.context.compactor import get_compactor
-from chatcore.management.terminal import arguments
-from chatcore.management.terminal.local import Terminal
-from chatcore.management.terminal.screen import EXIT_SIGN_IN, EXIT_USAGE, ChatUnavailable
+from chatcore.contrib.terminal import arguments
+from chatcore.contrib.terminal.local import Terminal
+from chatcore.contrib.terminal.screen import EXIT_SIGN_IN, EXIT_USAGE, ChatUnavailable
 from chatcore.models import Session
 from chatcore.sessions.archive import archive_surplus_sessions
 
@@ -33,8 +33,8 @@ class Command(BaseCommand):
         """Open the session, talk, and exit with the code of the last turn."""
         options = arguments.add_server(options, os.environ)
         if options["url"]:
-            # `chatcore chat` comes here only by another way than the command line (cli/main.py).
-            from chatcore.management.terminal import remote
+            # The command line does not come here: chatcore/__main__.py has done it.
+            from chatcore.contrib.terminal import remote
 
             sys.exit(remote.run_chat(options, sys.stdin))
         try:

@@ -8,7 +8,7 @@ from argparse import ArgumentParser
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from chatcore.management.terminal.screen import EXIT_USAGE, ChatUnavailable
+from chatcore.contrib.terminal.screen import EXIT_USAGE, ChatUnavailable
 
 HELP = (
     "Talk in a terminal. With TEXT (or a pipe) one shot; with both, the piped text follows TEXT."

@@ -12,9 +12,8 @@ from typing import Any, TextIO
 import httpx2
 from rich.console import Console
 
-from chatcore.events.types import PAUSE_EVENTS, Event, EventType
-from chatcore.management.terminal import arguments
-from chatcore.management.terminal.screen import (
+from chatcore.contrib.terminal import arguments
+from chatcore.contrib.terminal.screen import (
     EXIT_PROVIDER,
     EXIT_SIGN_IN,
     EXIT_USAGE,
@@ -23,6 +22,7 @@ from chatcore.management.terminal.screen import (
     Screen,
     TurnResult,
 )
+from chatcore.events.types import PAUSE_EVENTS, Event, EventType
 
 TIMEOUTS = httpx2.Timeout(60.0, connect=10.0, read=600.0)  # heartbeats come more often
 RECONNECTIONS = 5  # of a stream that breaks, each after a second
