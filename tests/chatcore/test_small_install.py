@@ -154,7 +154,7 @@ def test_preparing_says_once_which_apps_are_left_out(tmp_path: Path) -> None:
     said = process.stdout + process.stderr
     lines = [line for line in said.splitlines() if "left out" in line]
     assert len(lines) == 1
-    assert "mcp_server, metrics (chatcore[mcp,metrics])" in lines[0]
+    assert "mcp_server, metrics, terminal (chatcore[mcp,metrics,terminal])" in lines[0]
 
 
 @pytest.mark.parametrize(
