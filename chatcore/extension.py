@@ -115,6 +115,7 @@ OPTIONAL_APPS = (
             }
         },
     ),
+    OptionalApp("lota", package="compaction.systems", tables=("compaction_workingstate",)),
 )
 
 

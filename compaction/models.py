@@ -159,7 +159,8 @@ class CompactionRun(models.Model):
         "one for each message changed.",
     )
     state_after = models.JSONField(
-        default=dict, help_text="Structured state and memory after this run."
+        default=dict,
+        help_text="What apps recorded of what they keep of the session, after this run.",
     )
     verification = models.JSONField(
         default=dict,
@@ -345,27 +346,6 @@ class SessionState(models.Model):
     def is_waiting(self) -> bool:
         """Return True while a failure delays the next automatic run."""
         return self.not_before is not None and self.not_before > read_clock()
-
-
-class WorkingState(models.Model):
-    """What a conversation is about: structured state and memory, updated by summaries."""
-
-    session = models.OneToOneField(
-        "chatcore.Session",
-        on_delete=models.CASCADE,
-        related_name="+",
-        primary_key=True,
-    )
-    state = models.JSONField(
-        default=dict, help_text="Lists of sentences by section: decisions, constraints, tasks …"
-    )
-    memory = models.JSONField(
-        default=list, help_text="Entries not yet folded into the memory's summary, oldest first."
-    )
-    memory_summary = models.TextField(blank=True)
-
-    def __str__(self) -> str:
-        return str(self.session_id)
 
 
 def pack_text(text: str | bytes) -> bytes:

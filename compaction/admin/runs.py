@@ -21,10 +21,9 @@ from chatcore.sessions import verification
 from compaction import policies
 from compaction.admin import calls, timeline
 from compaction.admin.base import find_session, render_difference, render_preformatted, render_table
-from compaction.core.state import render_state
 from compaction.models import OPEN_STATUSES, CompactionRun, ModelCall
 from compaction.runs import engine, queue, tasks
-from compaction.summaries import state as summary_state
+from compaction.sessions.session_memory import join_texts, list_memories
 
 Status = CompactionRun.Status
 # The acts with a button on the page, with the runs that have it.
@@ -382,8 +381,8 @@ class CompactionRunAdmin(ChatcoreAdmin):
     @admin.display(description="after the run")
     def state_after_run(self, run: CompactionRun) -> SafeString:
         """Return the structured state and memory as the model reads them."""
-        structured_state = summary_state.parse_structured_state(run.state_after)
-        return render_preformatted(render_state(structured_state) or "empty")
+        text = join_texts(memory.render_record(run.state_after) for memory in list_memories())
+        return render_preformatted(text or "empty")
 
     # The acts.
 

@@ -1,7 +1,7 @@
 """The routes of compaction's REST API, each with and without a slash at its end."""
 
 from chatcore.base.rest.routes import build_url_patterns
-from compaction.api import context, policies, runs, state
+from compaction.api import context, policies, runs
 
 urlpatterns = build_url_patterns(
     {
@@ -11,8 +11,6 @@ urlpatterns = build_url_patterns(
         "sessions/<uuid:session_id>/context/history": context.HistoryView,
         "sessions/<uuid:session_id>/context/undo": context.UndoView,
         "sessions/<uuid:session_id>/context/redo": context.RedoView,
-        "sessions/<uuid:session_id>/state": state.WorkingStateView,
-        "sessions/<uuid:session_id>/memory": state.MemoryView,
         "compactions/<uuid:run_id>": runs.RunDetailView,
         "compactions/<uuid:run_id>/calls": runs.CallListView,
         "compactions/<uuid:run_id>/calls/<int:number>": runs.CallDetailView,

@@ -1,10 +1,10 @@
 """The result of a pass, and the segments that a summary may be composed of."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Literal
 
-from compaction.core.state import StructuredState
 from compaction.core.transcript import TranscriptEdit, TranscriptEntry
 
 SegmentKind = Literal["span", "text", "digest"]
@@ -100,8 +100,8 @@ class Outcome:
     """How many messages were changed or removed."""
     tokens_before: int = 0
     tokens_after: int = 0
-    proposed_state: StructuredState | None = None
-    """The structured state to store with the summary, if its writer proposes one."""
+    proposals: Mapping[str, object] = field(default_factory=dict)
+    """What apps are to store with the summary, by their names."""
     proposed_segments: tuple[Segment, ...] | None = None
     """The segments that the summary is composed of, new ones too; None if it is not composed."""
 

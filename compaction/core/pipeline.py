@@ -208,7 +208,7 @@ def _build_outcome(
         messages_compacted=draft.removal_count + len(edits),
         tokens_before=pass_context.measurement.tokens,
         tokens_after=pass_context.to_real_tokens(final_estimate),
-        proposed_state=draft.proposed_state,
+        proposals=draft.proposals,
         proposed_segments=draft.proposed_segments,
     )
 

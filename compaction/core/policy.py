@@ -117,6 +117,14 @@ class Policy:
             summary=dataclasses.replace(self.summary, spans="rewritten"),
         )
 
+    def without_state(self) -> "Policy":
+        """Return the policy with nothing in it that the app of Lota does."""
+        return dataclasses.replace(
+            self,
+            summary=dataclasses.replace(self.summary, state_delta=False),
+            memory=knobs.MemoryKnobs(entries=0, fold=0),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the whole policy as JSON has it; `parse` reads it back."""
         return {name: _unfreeze_value(value) for name, value in dataclasses.asdict(self).items()}

@@ -11,6 +11,7 @@ class Memory(ExtensionConfig):
     label = "memory"
     verbose_name = "Memory"
     extension = "compaction.memory.extension.Memory"
+    session_memory = "compaction.memory.hooks.Memory"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

@@ -16,12 +16,14 @@ from compaction.memory.segments import store as segment_store
 from compaction.memory.segments.writer import SegmentWriter
 from compaction.memory.verification import LedgerVerifier
 from compaction.models import CompactionRun
-from compaction.sessions.memory_app import SessionMemory, SpanWriter, SummaryVerifier
+from compaction.sessions.memory_app import MemoryApp, SpanWriter, SummaryVerifier
 from compaction.sessions.session_context import SessionContext
 from compaction.summaries.calls import SummaryClient, SummaryJob, SummaryResult
 
 
-class Memory(SessionMemory):
+class Memory(MemoryApp):
+    order = 10
+
     def read_messages(self, context: SessionContext, *, reads_all: bool) -> None:
         if reads_all:
             recorder.record_all_lines(context)
@@ -29,7 +31,12 @@ class Memory(SessionMemory):
             recorder.record_new_lines(context)
 
     def render_text(
-        self, context: SessionContext, *, boundary_seq: int | None, shortened_seqs: Collection[int]
+        self,
+        context: SessionContext,
+        *,
+        boundary_seq: int | None,
+        shortened_seqs: Collection[int],
+        proposal: object = None,
     ) -> str:
         return reference.render_lines(
             context, boundary_seq=boundary_seq, shortened_seqs=shortened_seqs
@@ -92,7 +99,7 @@ class Memory(SessionMemory):
         *,
         token_ratio: float,
         build_job: Callable[[SummaryTask], SummaryJob],
-        apply_delta: Callable[[SummaryJob, SummaryResult], SummaryJob],
+        take_answer: Callable[[SummaryJob, SummaryResult], SummaryJob],
     ) -> SpanWriter:
         return SegmentWriter(
             session_id=client.run.session_id,
@@ -100,7 +107,7 @@ class Memory(SessionMemory):
             client=client,
             token_ratio=token_ratio,
             build_job=build_job,
-            apply_delta=apply_delta,
+            take_answer=take_answer,
         )
 
     def store_segments(

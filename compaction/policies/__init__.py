@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_POLICY = "oneclaw"
 MEMORY_APP = "compaction.memory"
+LOTA_APP = "compaction.systems.lota"
 
 
 class UnknownPolicy(Exception):
@@ -36,8 +37,10 @@ def has_memory() -> bool:
 
 
 def limit_policy(policy: Policy) -> Policy:
-    """Return what can be done of a policy: without the app of memory, nothing that is its."""
-    return policy if has_memory() else policy.without_memory()
+    """Return what can be done of a policy: nothing that an absent app does."""
+    if not has_memory():
+        policy = policy.without_memory()
+    return policy if apps.is_installed(LOTA_APP) else policy.without_state()
 
 
 def load_policy(name: str) -> Policy:

@@ -15,12 +15,10 @@ from chatcore.events.types import (
 )
 from chatcore.models import ContextRevision, Session
 from compaction.models import CompactionRun, SessionState
-from compaction.runs.lifecycle import count_run, describe_period
+from compaction.runs.lifecycle import count_run, describe_memories, describe_period
 from compaction.sessions import request_size
-from compaction.sessions.memory_app import get_memory
-from compaction.sessions.plans import render_plan
+from compaction.sessions.background import render_background
 from compaction.sessions.session_context import SessionContext, load_session_context
-from compaction.summaries import state as summary_state
 
 STAGE = "client_summary"
 
@@ -53,23 +51,18 @@ def install_client_summary(
         boundary_after=boundary_seq,
         version_before=context.facts.live.version,
     )
-    structured_state = summary_state.load_structured_state(session.pk)
-    memory_text = get_memory().render_text(context, boundary_seq=boundary_seq, shortened_seqs=[])
-    plan_text = render_plan(context, boundary_seq)
     revision = install_revision(
         session.pk,
         base_version=context.facts.live.version,
         summary=summary,
         boundary_seq=boundary_seq,
-        background=summary_state.render_background(
-            memory_text, plan_text, structured_state, context.budget
-        ),
+        background=render_background(context, boundary_seq=boundary_seq),
         placement=_build_placement(context, boundary_seq) | dict(mark),
         source=ContextRevision.Source.COMPACTION,
         run=str(run.pk),
     )
     run.version_after = revision.version
-    run.state_after = summary_state.build_state_record(structured_state, structured_state)
+    run.state_after = describe_memories(session.pk)
     new_context = load_session_context(session.pk)
     if new_context is not None:
         run.tokens_after = request_size.measure_next_request(new_context).tokens

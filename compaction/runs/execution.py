@@ -2,10 +2,8 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-
-from django.db import transaction
 
 from chatcore.base.databases.outages import is_outage, store_patiently
 from chatcore.context.revisions import StaleContext
@@ -16,16 +14,18 @@ from compaction.core.knobs import PolicyError
 from compaction.core.outcome import Outcome
 from compaction.core.policy import Policy
 from compaction.core.stages.base import Summarize, SummaryFailed
-from compaction.core.state import StructuredState
 from compaction.core.transcript import Transcript
 from compaction.models import CompactionRun
 from compaction.runs import history, leases, lifecycle, queue
 from compaction.runs.lifecycle import RunProgress, trace_run
-from compaction.sessions import built_requests, plans, request_size, session_context, transcripts
-from compaction.sessions.facts import estimate_file_growth, load_session_facts
-from compaction.sessions.memory_app import get_memory
+from compaction.sessions import built_requests, request_size, session_context, transcripts
+from compaction.sessions.facts import estimate_file_growth
 from compaction.sessions.session_context import SessionContext
-from compaction.summaries import state as summary_state
+from compaction.sessions.session_memory import (
+    SessionMemory,
+    find_memory_with_work,
+    list_memories,
+)
 from compaction.summaries.call_log import ProviderBusy
 from compaction.summaries.summarizer import Summarizer
 
@@ -34,9 +34,6 @@ logger = logging.getLogger(__name__)
 Trigger = CompactionRun.Trigger
 MAX_LOADS = 2  # a context that changes during a run is loaded once more
 MAX_CLAIMS_OF_CHANGING_CONTEXT = 2  # one that goes on changing is tried once more, later
-
-FOLDED_REASON = "The oldest entries of the memory are folded into its summary."
-CHANGED_REASON = "The memory changed while it was folded."
 
 
 class JobFailed(Exception):
@@ -104,9 +101,9 @@ def propose_outcome(
     Without `summarize` the session's summary model writes the summary.
     """
     measurement = request_size.measure_transcript(context, transcript, context.facts.last_usage)
-    growth_chars = get_memory().estimate_growth(context, context.facts.last_seq)
-    growth_chars += plans.estimate_growth(context, context.facts.last_seq)
-    growth_chars += estimate_file_growth(context.facts)
+    growth_chars = estimate_file_growth(context.facts)
+    for memory in list_memories():
+        growth_chars += memory.estimate_growth(context, context.facts.last_seq)
     return pipeline.run(
         transcript,
         context.policy,
@@ -197,7 +194,8 @@ def _try_to_compact(run: CompactionRun, policy: Policy) -> bool:
     if objection := find_objection(run, context):
         _store_end(run, partial(lifecycle.skip_run, run, objection))
         return True
-    get_memory().read_messages(context, reads_all=True)
+    for memory in list_memories():
+        memory.read_messages(context, reads_all=True)
     with history.go_back_to_read(run):
         context = session_context.load_session_context(run.session_id, policy=named_policy)
         if context is None:
@@ -206,8 +204,8 @@ def _try_to_compact(run: CompactionRun, policy: Policy) -> bool:
     outcome = propose_outcome(run, context, transcript)
     if outcome.status == "failed":
         raise JobFailed(outcome.reason, context, outcome.tokens_before, is_final=outcome.is_final)
-    if outcome.status == "skipped" and summary_state.is_session_memory_full(context):
-        _fold_memory(run, context, outcome.tokens_before)
+    if outcome.status == "skipped" and (busy_memory := find_memory_with_work(context)):
+        _work_beside(run, context, busy_memory, outcome.tokens_before)
         return True
     try:
         _store_end(run, partial(_install_outcome, run, context, transcript, outcome))
@@ -217,17 +215,16 @@ def _try_to_compact(run: CompactionRun, policy: Policy) -> bool:
     return True
 
 
-def _fold_memory(run: CompactionRun, context: SessionContext, tokens: int) -> None:
-    """Fold a full memory although there is nothing else to compact. Raises JobFailed."""
+def _work_beside(
+    run: CompactionRun, context: SessionContext, memory: SessionMemory, tokens: int
+) -> None:
+    """Do what an app has to do although there is nothing to compact. Raises JobFailed."""
     summarizer = _build_summarizer(run, context, token_ratio=1.0)
-    old_state = summarizer.structured_state
     try:
-        new_state = summarizer.fold_memory()
+        write_end = memory.work(run, context, summarizer, tokens=tokens)
     except SummaryFailed as failure:
-        reason = f"The memory was not folded: {failure.reason}"
-        raise JobFailed(reason, context, tokens, is_final=failure.is_final) from None
-    update = MemoryUpdate(old_state, new_state)
-    _store_end(run, partial(store_memory_update, run, context, update, tokens=tokens))
+        raise JobFailed(failure.reason, context, tokens, is_final=failure.is_final) from None
+    _store_end(run, write_end)
 
 
 def _install_outcome(
@@ -290,55 +287,3 @@ def _choose_budget(run: CompactionRun, context: SessionContext) -> Budget | None
     if context.budget and run.trigger == Trigger.ON_OVERFLOW:
         return context.budget.reduce_for_recovery()
     return context.budget
-
-
-@dataclass
-class MemoryUpdate:
-    """What a summarizer made of a memory. It is applied to the memory as it is by then."""
-
-    old_state: StructuredState
-    new_state: StructuredState
-    previous_state: StructuredState = field(default_factory=StructuredState)
-    is_current: bool = False
-
-    def apply(self, state: StructuredState) -> StructuredState:
-        """Return a state with the fold, and note it; the same state if these entries changed."""
-        fold_count = len(self.old_state.memory) - len(self.new_state.memory)
-        self.previous_state = state
-        self.is_current = (
-            state.memory[:fold_count] == self.old_state.memory[:fold_count]
-            and state.memory_summary == self.old_state.memory_summary
-        )
-        if not self.is_current:
-            return state
-        return replace(
-            state, memory=state.memory[fold_count:], memory_summary=self.new_state.memory_summary
-        )
-
-
-def store_memory_update(
-    run: CompactionRun, context: SessionContext, update: MemoryUpdate, *, tokens: int
-) -> None:
-    """Store a folded memory, and end the run: it is applied, and can be undone like any other.
-
-    Skips the run if somebody has changed the entries meanwhile. Raises RunLeaseLost.
-    """
-    with transaction.atomic():
-        next_state = summary_state.change_structured_state(run.session_id, update.apply)
-        if not update.is_current:
-            lifecycle.skip_run(run, CHANGED_REASON, tokens=tokens)
-            return
-        facts = load_session_facts(run.session_id)
-        assert facts is not None  # its row is locked
-        lifecycle.close_run(
-            run,
-            CompactionRun.Status.APPLIED,
-            reason=FOLDED_REASON,
-            boundary_before=context.facts.live.boundary_seq,
-            boundary_after=facts.live.boundary_seq,
-            version_before=context.facts.live.version,
-            version_after=facts.live.version,
-            state_after=summary_state.build_state_record(next_state, update.previous_state),
-            tokens_before=tokens,
-            tokens_after=tokens,
-        )

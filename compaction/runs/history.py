@@ -13,9 +13,10 @@ from chatcore.context.history import load_history
 from chatcore.models import ContextRevision
 from chatcore.sessions import changes
 from compaction.models import CompactionRun
+from compaction.sessions.background import publish_what_is_remembered
 from compaction.sessions.facts import load_session_facts
 from compaction.sessions.session_context import NoSuchSession
-from compaction.summaries import state
+from compaction.sessions.session_memory import list_memories
 
 Status = CompactionRun.Status
 
@@ -131,14 +132,11 @@ def follow_rewind(revision: ContextRevision) -> None:
     redone_runs = list(runs.filter(status=Status.REWOUND, version_after__in=new_steps))
     _set_status(undone_runs, Status.REWOUND)
     _set_status(redone_runs, Status.APPLIED)
-    if redone_runs and "before" in redone_runs[-1].state_after:
-        after = state.parse_structured_state(redone_runs[-1].state_after)
-        state.store_structured_state(session_id, after)
-    else:
-        state.rewind_structured_state(undone_runs)
+    for memory in list_memories():
+        memory.follow_rewind(session_id, undone_runs=undone_runs, redone_runs=redone_runs)
     if not revision.run:  # otherwise the run that goes on from there publishes its own
         # The step has what was remembered then; people may have changed it since.
-        state.publish_memory(session_id)
+        publish_what_is_remembered(session_id)
 
 
 def _set_status(runs: list[CompactionRun], status: str) -> None:

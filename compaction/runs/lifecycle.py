@@ -52,14 +52,14 @@ from compaction.core.policy import Policy
 from compaction.core.transcript import Transcript, TranscriptEdit
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import history, leases
+from compaction.sessions.background import NOTHING, render_background
 from compaction.sessions.memory_app import get_memory
 from compaction.sessions.own_sentences import PLACEMENT_KEY, load_own_sentences
-from compaction.sessions.plans import render_plan
 from compaction.sessions.queries import load_session_state
 from compaction.sessions.session_context import SessionContext
+from compaction.sessions.session_memory import list_memories
 from compaction.sessions.source_messages import load_period
 from compaction.sessions.transcripts import install_outcome
-from compaction.summaries import state as summary_state
 from compaction.summaries.refused_calls import describe_left_out
 from textkit.calendar import describe_days
 
@@ -166,34 +166,20 @@ def apply_run(
 def _install_and_close(
     run: CompactionRun, context: SessionContext, transcript: Transcript, outcome: Outcome
 ) -> None:
-    """Write the context, then the run, then the structured state: the order of the locks."""
-    state_to_render = outcome.proposed_state
-    if state_to_render is None:
-        state_to_render = summary_state.load_structured_state(run.session_id)
-    memory_text = get_memory().render_text(
-        context,
-        boundary_seq=outcome.boundary_seq,
-        shortened_seqs=[entry.seq for entry in outcome.entries if entry.original is not None],
-    )
-    boundary_seq = outcome.boundary_seq or context.facts.live.boundary_seq
-    plan_text = render_plan(context, boundary_seq)
+    """Write the context, then the run, then what apps keep: the order of the locks."""
     version = install_outcome(
         run.session_id,
         transcript,
         outcome,
         run=str(run.pk),
-        background=summary_state.render_background(
-            memory_text, plan_text, state_to_render, context.budget
+        background=render_background(
+            context,
+            boundary_seq=outcome.boundary_seq,
+            shortened_seqs=[entry.seq for entry in outcome.entries if entry.original is not None],
+            proposals=outcome.proposals,
         ),
         placement=build_placement(run.session_id, context.policy, transcript, outcome),
     )
-    # Read only now: the install holds the session's row, so nobody changes the state any more. A
-    # change over REST since the run began made a new version of the context, and the install
-    # has refused this outcome as stale.
-    previous_state = summary_state.load_structured_state(run.session_id)
-    next_state = outcome.proposed_state
-    if next_state is None:
-        next_state = previous_state
     close_run(
         run,
         CompactionRun.Status.APPLIED,
@@ -202,15 +188,26 @@ def _install_and_close(
         boundary_before=context.facts.live.boundary_seq,
         version_before=transcript.version,
         version_after=version,
-        state_after=summary_state.build_state_record(next_state, previous_state),
+        state_after=describe_memories(run.session_id, outcome.proposals),
         **build_run_record(outcome),
     )
-    if next_state != previous_state:
-        summary_state.store_structured_state(run.session_id, next_state)
+    for memory in list_memories():
+        if memory.name in outcome.proposals:
+            memory.store_proposal(run.session_id, outcome.proposals[memory.name])
     if outcome.summary and outcome.proposed_segments:
         get_memory().store_segments(
             run, outcome.summary, outcome.proposed_segments, policy=context.policy
         )
+
+
+def describe_memories(
+    session_id: UUID, proposals: Mapping[str, object] = NOTHING
+) -> dict[str, object]:
+    """Return what a run records of what apps keep, before proposals are stored."""
+    record: dict[str, object] = {}
+    for memory in list_memories():
+        record.update(memory.describe_run(session_id, proposals.get(memory.name)))
+    return record
 
 
 def _explain_applied(outcome: Outcome) -> str:

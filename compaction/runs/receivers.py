@@ -10,16 +10,15 @@ from django.db.models import Q, QuerySet
 from chatcore.events.log import append_events
 from chatcore.events.types import ContextUsagePayload, EventType
 from chatcore.models import Session
-from compaction.core.state import StructuredState
 from compaction.models import FORGOTTEN_TEXT, OPEN_STATUSES, CompactionRun, ModelCall, SessionState
 from compaction.runs import engine
 from compaction.sessions import calibration, request_size, session_context
+from compaction.sessions.background import publish_background, publish_what_is_remembered
 from compaction.sessions.decision_log import Action, log_decision
-from compaction.sessions.memory_app import get_memory
 from compaction.sessions.own_sentences import load_own_sentences, store_own_sentences
 from compaction.sessions.request_size import describe_usage
 from compaction.sessions.session_context import SessionContext
-from compaction.summaries import state
+from compaction.sessions.session_memory import find_memory_with_work, list_memories
 
 logger = logging.getLogger(__name__)
 
@@ -40,14 +39,15 @@ def measure_and_request_run(*, session_id: UUID, is_response: bool = True, **_: 
         if context is None:
             return
         usage = describe_usage(context)
-        has_work = usage["should_compact"] or state.is_session_memory_full(context)
+        has_work = usage["should_compact"] or find_memory_with_work(context) is not None
         if not (is_response or has_work):
             return
         append_events(session_id, (EventType.CONTEXT_USAGE, usage))
         _decide(context, usage, has_work=has_work)
         if is_response:
             # Last, because a run that is requested above must not wait for the statistics.
-            get_memory().read_messages(context, reads_all=False)
+            for memory in list_memories():
+                memory.read_messages(context, reads_all=False)
             _learn_from_response(context)
     except Exception:
         logger.exception("the context of session %s was not measured", session_id)
@@ -76,9 +76,9 @@ def _decide(context: SessionContext, usage: ContextUsagePayload, *, has_work: bo
         engine.request_run(context.facts.session_id, trigger=Trigger.AFTER_RESPONSE)
 
 
-def request_fold(context: SessionContext, structured_state: StructuredState) -> None:
-    """Request the run that folds a memory if it is full, as a response would."""
-    if not state.is_full(structured_state, context.policy.memory):
+def request_work(context: SessionContext) -> None:
+    """Request a run if an app has work for one, as a response would."""
+    if find_memory_with_work(context) is None:
         return
     if _choose_action(context, should_compact=True) == "compact":
         engine.request_run(context.facts.session_id, trigger=Trigger.AFTER_RESPONSE)
@@ -123,41 +123,27 @@ def _learn_from_response(context: SessionContext) -> None:
 
 
 def forget_messages(session: Session, seqs: Collection[int]) -> None:
-    """Blank the edits and the state of every run that covered one of these messages.
+    """Blank the edits and the record of every run that covered one of these messages.
 
     The summaries are those of revisions, which are blanked already.
 
-    Structured state and memory lose what these runs added to them. Afterwards the session is
-    measured, because it may be too large again. The caller holds the lock of the session's row, so
-    no run can install its outcome meanwhile; a run that is at work finds a changed context when it
-    wants to install.
+    Apps forget what these messages said. Afterwards the session is measured, because it may be too
+    large again. The caller holds the lock of the session's row, so no run can install its outcome
+    meanwhile; a run that is at work finds a changed context when it wants to install.
     """
-    session_id, first_seq = session.pk, min(seqs)
-    has_lost_text = get_memory().forget_messages(session_id, seqs)
-    covering_runs = _select_covering_runs(session_id, first_seq)
-    stateless_runs = covering_runs.filter(status=CompactionRun.Status.APPLIED, state_after={})
-    if stateless_runs.exists():
-        _restore_earlier_state(session_id, first_seq)
-    revert_derived_state(session_id, seqs)
+    session_id = session.pk
+    has_lost_text = [memory.forget_messages(session_id, seqs) for memory in list_memories()]
     # The text must be gone from the history of runs too, not only from what the model sees.
+    covering_runs = select_covering_runs(session_id, min(seqs))
     covering_runs.update(edits=[], state_after=FORGOTTEN_STATE)
     _forget_words(session_id)
-    if has_lost_text:
-        state.publish_state(session_id)
+    if any(has_lost_text):
+        publish_background(session_id)
     else:
-        state.publish_memory(session_id)
+        publish_what_is_remembered(session_id)
     # Measuring opens transactions of its own and may request a run, so it waits for the commit. It
     # is robust: a deletion must not fail because the session could not be measured.
     transaction.on_commit(lambda: measure_and_request_run(session_id=session_id), robust=True)
-
-
-def revert_derived_state(session_id: UUID, seqs: Collection[int]) -> None:
-    """Remove from structured state and memory what was made from these messages.
-
-    The caller holds the lock of the session's row.
-    """
-    if seqs:
-        state.revert_runs(session_id, _select_stateful_runs(session_id, min(seqs)))
 
 
 def supersede_messages(session: Session, seqs: Collection[int]) -> None:
@@ -167,24 +153,22 @@ def supersede_messages(session: Session, seqs: Collection[int]) -> None:
     """
     if not seqs:
         return
-    get_memory().withdraw_messages(session.pk, seqs)
-    revert_derived_state(session.pk, seqs)
+    for memory in list_memories():
+        memory.withdraw_messages(session.pk, seqs)
     # An earlier context may be in force now, with what was remembered then.
-    state.publish_memory(session.pk)
+    publish_what_is_remembered(session.pk)
 
 
 def copy_state_to_fork(session: Session, source: Session, *, last_seq: int) -> None:
-    """Copy structured state, memory and own sentences to a fork, up to the message `last_seq`."""
+    """Copy own sentences, and what apps keep, to a fork, up to the message `last_seq`."""
     if own_sentences := load_own_sentences(source.pk):
         store_own_sentences(session.pk, own_sentences)
-    has_text = get_memory().copy_to_fork(source.pk, target_id=session.pk, last_seq=last_seq)
-    state.copy_structured_state(
-        source.pk,
-        target_id=session.pk,
-        runs_to_revert=_select_stateful_runs(source.pk, last_seq + 1),
-    )
-    if has_text:
-        state.publish_state(session.pk)
+    has_text = [
+        memory.copy_to_fork(source.pk, target_id=session.pk, last_seq=last_seq)
+        for memory in list_memories()
+    ]
+    if any(has_text):
+        publish_background(session.pk)
 
 
 def _forget_words(session_id: UUID) -> None:
@@ -203,30 +187,7 @@ def _forget_words(session_id: UUID) -> None:
     closed_runs.exclude(reason="").update(reason=FORGOTTEN_TEXT)
 
 
-def _restore_earlier_state(session_id: UUID, first_seq: int) -> None:
-    """Go back to the state of the newest run that covers only earlier messages.
-
-    This is for runs that stored no state of their own, so that their part cannot be taken out.
-    """
-    earlier_runs = CompactionRun.objects.filter(
-        session_id=session_id, status=CompactionRun.Status.APPLIED, boundary_after__lte=first_seq
-    )
-    known_states = earlier_runs.exclude(state_after={}).exclude(state_after=FORGOTTEN_STATE)
-    states = known_states.order_by("-created_at")
-    newest_state = states.values_list("state_after", flat=True).first()
-    state.store_structured_state(session_id, state.parse_structured_state(newest_state or {}))
-
-
-def _select_stateful_runs(session_id: UUID, first_seq: int) -> QuerySet[CompactionRun]:
-    """Select applied runs with a state that covered messages from `first_seq` on, newest first."""
-    applied_runs = _select_covering_runs(session_id, first_seq).filter(
-        status=CompactionRun.Status.APPLIED
-    )
-    known_states = applied_runs.exclude(state_after={}).exclude(state_after=FORGOTTEN_STATE)
-    return known_states.order_by("-version_after")
-
-
-def _select_covering_runs(session_id: UUID, first_seq: int) -> QuerySet[CompactionRun]:
+def select_covering_runs(session_id: UUID, first_seq: int) -> QuerySet[CompactionRun]:
     """Select the ended runs whose summary or edits were made from messages from `first_seq` on.
 
     Runs with edits are always selected, because an edit may quote any message.

@@ -1,11 +1,9 @@
 """What compaction asks of the app of memory; where it is absent, each answer is nothing."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
-
-from django.utils.module_loading import import_string
 
 from chatcore.context.recalled import RecalledPassage
 from chatcore.models import Session
@@ -14,11 +12,10 @@ from compaction.core.knobs import RecallKnobs
 from compaction.core.outcome import NumberedLine, Segment
 from compaction.core.policy import Policy
 from compaction.core.stages.base import SummaryFailed, SummaryTask
-from compaction.policies import MEMORY_APP, has_memory
+from compaction.sessions.session_memory import SessionMemory, list_memories
 
 if TYPE_CHECKING:
     from compaction.models import CompactionRun
-    from compaction.sessions.session_context import SessionContext
     from compaction.summaries.calls import SummaryClient, SummaryJob, SummaryResult
 
 
@@ -62,47 +59,8 @@ class SpanWriter(Protocol):
     def compose(self, task: SummaryTask, segments: Sequence[Segment]) -> str: ...
 
 
-class SessionMemory:
-    """What is remembered of a session beside its summary. Writes are in the caller's transaction.
-
-    The caller holds the session's row.
-    """
-
-    def read_messages(self, context: "SessionContext", *, reads_all: bool) -> None:
-        """Read messages that are not read yet: the newest few, or all of them."""
-
-    def render_text(
-        self,
-        context: "SessionContext",
-        *,
-        boundary_seq: int | None,
-        shortened_seqs: Collection[int],
-    ) -> str:
-        """Return what stands beside a summary up to the boundary; empty for nothing."""
-        return ""
-
-    def render_stored_text(self, context: "SessionContext") -> str:
-        """Return what stands beside the summary for the context as it is."""
-        return ""
-
-    def estimate_growth(self, context: "SessionContext", last_seq: int) -> int:
-        """Return by how many characters it may grow if messages up to this one are compacted."""
-        return 0
-
-    def has_text(self, session_id: UUID) -> bool:
-        """Return True if the session has ever had anything to remember."""
-        return False
-
-    def forget_messages(self, session_id: UUID, seqs: Collection[int]) -> bool:
-        """Forget what deleted messages said. Return True if there was any of it."""
-        return False
-
-    def withdraw_messages(self, session_id: UUID, seqs: Collection[int]) -> None:
-        """Leave out what superseded messages said, and bring back that of current ones."""
-
-    def copy_to_fork(self, session_id: UUID, *, target_id: UUID, last_seq: int) -> bool:
-        """Copy what is remembered of messages up to this one. Return True if there is any text."""
-        return False
+class MemoryApp(SessionMemory):
+    """What only the app of memory does; where it is absent, nothing."""
 
     def choose_passages(
         self, session: Session, question: ChatMessage, request: Request, knobs: RecallKnobs
@@ -138,7 +96,7 @@ class SessionMemory:
         *,
         token_ratio: float,
         build_job: "Callable[[SummaryTask], SummaryJob]",
-        apply_delta: "Callable[[SummaryJob, SummaryResult], SummaryJob]",
+        take_answer: "Callable[[SummaryJob, SummaryResult], SummaryJob]",
     ) -> SpanWriter:
         """Return what writes summaries of frozen spans; without one, no policy has them."""
         raise NotImplementedError
@@ -150,9 +108,7 @@ class SessionMemory:
 
 
 @cache
-def get_memory() -> SessionMemory:
+def get_memory() -> MemoryApp:
     """Return what answers for memory."""
-    memory: SessionMemory = (
-        import_string(f"{MEMORY_APP}.hooks.Memory")() if has_memory() else SessionMemory()
-    )
-    return memory
+    memories = (memory for memory in list_memories() if isinstance(memory, MemoryApp))
+    return next(memories, MemoryApp())

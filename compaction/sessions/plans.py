@@ -14,6 +14,7 @@ from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from chatcore.models import Message
 from compaction.core.credentials import remove_credentials
 from compaction.sessions.session_context import SessionContext
+from compaction.sessions.session_memory import SessionMemory
 
 HEADING = "The newest list of the tool {tool} (message {seq}), word for word:"
 UNKNOWN_WINDOW_CHARS = 8_000
@@ -21,6 +22,24 @@ NO_ARGUMENTS = ("", "{}", "null")
 # What programs write before the name of a tool: `mcp__x__`, `functions.`, `x/`, `x:`.
 _SERVER_MARK = re.compile(r"__|[./:]")
 MAX_CALLERS = 50  # messages that are looked at: most name the tool because they call it
+
+
+class Plans(SessionMemory):
+    """The newest plan, which needs no table: it is read from the messages."""
+
+    def render_text(
+        self,
+        context: SessionContext,
+        *,
+        boundary_seq: int | None,
+        shortened_seqs: Collection[int],
+        proposal: object = None,
+    ) -> str:
+        return render_plan(context, boundary_seq or context.facts.live.boundary_seq)
+
+    def estimate_growth(self, context: SessionContext, last_seq: int) -> int:
+        present_text = render_plan(context, context.facts.live.boundary_seq)
+        return max(0, len(render_plan(context, last_seq + 1)) - len(present_text))
 
 
 def render_plan(context: SessionContext, boundary_seq: int | None) -> str:
@@ -36,12 +55,6 @@ def render_plan(context: SessionContext, boundary_seq: int | None) -> str:
         max_chars = context.budget.summary_tokens * CHARS_PER_TOKEN_ESTIMATE
     text = _find_plan(context.facts.session_id, boundary_seq, names)
     return text if len(text) <= max_chars else ""
-
-
-def estimate_growth(context: SessionContext, last_seq: int) -> int:
-    """Return the characters that a plan may add if messages up to `last_seq` are compacted."""
-    present_text = render_plan(context, context.facts.live.boundary_seq)
-    return max(0, len(render_plan(context, last_seq + 1)) - len(present_text))
 
 
 def _find_plan(session_id: UUID, boundary_seq: int, names: tuple[str, ...]) -> str:

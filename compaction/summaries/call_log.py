@@ -24,11 +24,11 @@ logger = logging.getLogger(__name__)
 
 
 class SummaryMissing(SummaryFailed):
-    """An answer that holds the delta of the structured state and no summary."""
+    """An answer that holds what was asked for behind the summary, and no summary."""
 
-    def __init__(self, delta_block: str) -> None:
+    def __init__(self, added_block: str) -> None:
         super().__init__("The model wrote only how the state changes, and no summary.")
-        self.delta_block = delta_block
+        self.added_block = added_block
 
 
 class NoAnswer(SummaryFailed):

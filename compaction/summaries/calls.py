@@ -16,7 +16,7 @@ from compaction.models import CompactionRun
 from compaction.sessions.memory_app import get_memory
 from compaction.sessions.session_context import SessionContext
 from compaction.summaries import prompt as summary_prompt
-from compaction.summaries import source, state_delta, validation
+from compaction.summaries import source, validation
 from compaction.summaries.cache_reuse import CacheReuse
 from compaction.summaries.cache_reuse import build_text as build_reuse_text
 from compaction.summaries.call_log import (
@@ -39,7 +39,7 @@ from compaction.summaries.model_calls import (
     choose_summary_model,
 )
 from compaction.summaries.pace import Pace, learn_speed
-from compaction.summaries.prompt import SummaryOptions
+from compaction.summaries.prompt import Addition, SummaryOptions
 from compaction.summaries.refused_calls import (
     MAX_LEFT_OUT,
     ONLY_CALLS,
@@ -63,7 +63,6 @@ WINDOW_MARGIN = 0.10  # of the window, for errors of the estimate
 WORDS_PER_TOKEN = 0.55
 MIN_SUMMARY_WORDS = 20
 MIN_CHUNK_CHARS = 200  # a window in which no more characters fit cannot summarize anything
-DELTA_TOKENS = 1_024  # for the delta of the structured state, in addition to the summary
 
 
 class Progress(Protocol):
@@ -136,10 +135,10 @@ class SummaryJob:
 
 @dataclass(frozen=True)
 class SummaryResult:
-    """A checked answer; `delta_block` is the delta of the structured state in the model's words."""
+    """A checked answer; `added_block` is what its addition asked for, in the model's words."""
 
     summary: str
-    delta_block: str | None = None
+    added_block: str | None = None
 
 
 @dataclass(frozen=True)
@@ -286,13 +285,13 @@ class SummaryClient:
         """Take one chunk off the pending lines and summarize it, with retries.
 
         A call that was refused for its length is retried with a shorter chunk. One that returned
-        the delta of the state alone, as small models do, is retried for the summary alone, and the
-        delta is used. Raises SummaryFailed after the last retry, or where another call would fail
+        what was added alone, as small models do, is retried for the summary alone, and that is
+        used. Raises SummaryFailed after the last retry, or where another call would fail
         too, and what `wait` raises.
         """
         self.progress.begin_part()
         self.log.begin_part(job.place)
-        delta_block: str | None = None
+        added_block: str | None = None
         attempt = 0
         while True:
             if self.final_failure:
@@ -302,12 +301,12 @@ class SummaryClient:
             failure: SummaryFailed
             try:
                 result = self._summarize_chunk(job, chunk, is_last=not pending_lines)
-                return replace(result, delta_block=result.delta_block or delta_block)
+                return replace(result, added_block=result.added_block or added_block)
             except SummaryMissing as error:
                 failure = error
                 self.log.refuse_answer(error)
-                delta_block = error.delta_block
-                job = replace(job, options=replace(job.options, state=None))
+                added_block = error.added_block
+                job = replace(job, options=replace(job.options, addition=None))
                 pending_lines.extendleft(reversed(chunk.pieces))
             except SummaryFailed as error:
                 failure = error
@@ -323,7 +322,7 @@ class SummaryClient:
                     or (is_last_try and self._works_around(job, failure, chunk, pending_lines))
                 ):
                     if not pending_lines:
-                        return SummaryResult(previous_summary or "", delta_block)
+                        return SummaryResult(previous_summary or "", added_block)
                     continue
             attempt += 1
             if attempt > self.knobs.retries:
@@ -474,11 +473,11 @@ class SummaryClient:
             call_prompt = self._follow_talk(call_prompt, chunk)
         self.follows_talk = call_prompt.reuses_cache
         answer = self._call_model(call_prompt)
-        delta_block: str | None = None
-        if job.options.state is not None:
-            answer, delta_block = _split_answer(answer)
-        if delta_block and not answer.text:
-            raise SummaryMissing(delta_block)
+        added_block: str | None = None
+        if job.options.addition:
+            answer, added_block = _split_answer(answer, job.options.addition)
+        if added_block and not answer.text:
+            raise SummaryMissing(added_block)
         try:
             summary = self._check_answer(job, chunk, answer, call_prompt)
             if is_last and (objection := job.find_objection(summary)):
@@ -488,7 +487,7 @@ class SummaryClient:
         except SummaryFailed as failure:
             failure.reason = validation.add_quotation(failure.reason, answer.text)
             raise
-        return SummaryResult(summary, delta_block)
+        return SummaryResult(summary, added_block)
 
     def _check_answer(
         self, job: SummaryJob, chunk: _Chunk, answer: CallResult, call_prompt: Prompt
@@ -621,8 +620,9 @@ class SummaryClient:
     def _limit_words(self, job: SummaryJob, chunk: _Chunk) -> int:
         """Return the most words that fit the token limit and are shorter than the source."""
         token_limit = job.max_tokens
-        if job.options.state is not None and job.max_tokens > 2 * DELTA_TOKENS:
-            token_limit -= DELTA_TOKENS
+        addition = job.options.addition
+        if addition and job.max_tokens > 2 * addition.tokens:
+            token_limit -= addition.tokens
         half_of_source = chunk.characters // CHARS_PER_TOKEN_ESTIMATE * WORDS_PER_TOKEN / 2
         words = min(job.max_words, token_limit * WORDS_PER_TOKEN, half_of_source)
         return max(MIN_SUMMARY_WORDS, int(words / self.brevity))
@@ -651,12 +651,12 @@ class SummaryClient:
         self.window = min(error.window or self.window, self.window)
 
 
-def _split_answer(answer: CallResult) -> tuple[CallResult, str | None]:
-    """Split an answer into the summary and the delta of the state; None for no delta.
+def _split_answer(answer: CallResult, addition: Addition) -> tuple[CallResult, str | None]:
+    """Split an answer into the summary and the block that was added; None for no block.
 
-    An answer that was cut off within its delta holds a complete summary, so it counts as finished.
+    An answer that was cut off within its block holds a complete summary, so it counts as finished.
     """
-    text, delta_block = state_delta.split_delta(validation.strip_thoughts(answer.text))
-    if answer.finish == "length" and delta_block is not None and text:
-        return replace(answer, text=text, finish="stop"), delta_block
-    return replace(answer, text=text), delta_block
+    text, added_block = addition.split_answer(validation.strip_thoughts(answer.text))
+    if answer.finish == "length" and added_block is not None and text:
+        return replace(answer, text=text, finish="stop"), added_block
+    return replace(answer, text=text), added_block

@@ -5,9 +5,9 @@ a model reads them, and tests of real models were made with them.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import astuple, dataclass
 
-from compaction.core.state import SECTIONS
 from compaction.summaries.source import escape_headers, render_earlier_summary
 from compaction.summaries.templates import (
     PARTS_INSTRUCTION,
@@ -42,19 +42,6 @@ TAKEN_BACK_INSTRUCTION = (
 )
 FOCUS_INSTRUCTION = "Give special attention to: {focus}"
 CREDENTIALS_INSTRUCTION = "Keep no credentials, such as keys of APIs, tokens or private keys. "
-STATE_INSTRUCTION = (
-    ".\nThen, after the summary, write one fenced block that begins with ```json and holds one "
-    "JSON object: how the conversation changes the lists between the {state_tag} tags. "
-    "Its keys are names of these lists: {sections}. The value of each is an object with "
-    '"add" (a list of short sentences), '
-    '"update" (an object from the number of an item to its new sentence) and '
-    '"remove" (a list of the numbers of items that no longer hold).{memory} '
-    "Leave out what does not change; where nothing does, write {{}}. "
-    "Do not repeat the block in the summary."
-)
-MEMORY_INSTRUCTION = (
-    ' One more key may be "memory": a list of sentences worth remembering for a long time.'
-)
 
 TRANSCRIPT_TAG = "transcript"
 TAG_NAMES = sorted(
@@ -66,12 +53,26 @@ _DELIMITER = re.compile(rf"<(\s*+/?\s*+(?:{'|'.join(TAG_NAMES)}))", re.IGNORECAS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Addition:
+    """What an app shows the model beside the transcript, and asks for behind the summary.
+
+    `text` stands between the template's tags for it, and `ending` ends the instruction. `tokens` is
+    the room of what is asked for. `split_answer` returns the summary in an answer, and the block
+    that was asked for; None where there is none.
+    """
+
+    text: str
+    ending: str
+    tokens: int
+    split_answer: Callable[[str], tuple[str, str | None]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class SummaryOptions:
     """What one call asks for, in addition to the transcript.
 
-    `focus` is what the summary should give attention to. `state` holds the numbered lists of the
-    structured state, or is None where no delta of it is requested; `sections` and `allows_memory`
-    say what the delta may hold. With `merges_parts` the transcript consists of summaries.
+    `focus` is what the summary should give attention to, and `addition` what an app adds to the
+    call. With `merges_parts` the transcript consists of summaries.
     `correction` is what was wrong with an earlier attempt, and `taken_back` has a line for each
     statement that the user corrected or wants forgotten. `has_no_tools` is said to a model that
     called some.
@@ -80,9 +81,7 @@ class SummaryOptions:
     template: SummaryTemplate
     focus: str = ""
     taken_back: tuple[str, ...] = ()
-    state: str | None = None
-    sections: tuple[str, ...] = SECTIONS
-    allows_memory: bool = False
+    addition: Addition | None = None
     merges_parts: bool = False
     correction: str = ""
     has_no_tools: bool = False
@@ -116,8 +115,8 @@ def build_message(
         lines = f"{render_earlier_summary(previous_summary)}\n\n{lines}"
     message_block = _wrap_text(tags.messages, _wrap_text(TRANSCRIPT_TAG, escape_delimiters(lines)))
     state_block = ""
-    if options.state is not None:
-        state_text = escape_delimiters(escape_headers(options.state))
+    if options.addition:
+        state_text = escape_delimiters(escape_headers(options.addition.text))
         state_block = _wrap_text(tags.state, state_text)
     blocks = [message_block, state_block]
     if tags.previous:
@@ -147,14 +146,7 @@ def build_instruction(
     body = options.template.instruction.format(
         min_words=min_words, max_words=max_words, merge=merge_text
     )
-    ending = SUMMARY_ONLY_ENDING
-    if options.state is not None:
-        memory_text = MEMORY_INSTRUCTION if options.allows_memory else ""
-        ending = STATE_INSTRUCTION.format(
-            state_tag=options.template.tags.state,
-            sections=", ".join(options.sections),
-            memory=memory_text,
-        )
+    ending = options.addition.ending if options.addition else SUMMARY_ONLY_ENDING
     focus_text = ""
     if options.focus.strip():
         focus_text = "\n" + FOCUS_INSTRUCTION.format(focus=escape_delimiters(options.focus))

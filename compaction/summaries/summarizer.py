@@ -2,7 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -13,39 +13,24 @@ from compaction.core.outcome import NumberedLine, Segment
 from compaction.core.policy import Policy
 from compaction.core.stages.base import SummaryFailed, SummaryOutcome, SummaryTask
 from compaction.core.stages.summarize import find_objection
-from compaction.core.state import SECTIONS, StructuredState, merge_delta, number_sections
 from compaction.models import CompactionRun, ModelCall
 from compaction.sessions.memory_app import get_memory
 from compaction.sessions.own_sentences import load_own_sentences, restore_sentences
 from compaction.sessions.session_context import SessionContext
+from compaction.sessions.session_memory import list_memories
 from compaction.sessions.source_messages import load_days
-from compaction.summaries import source, state_delta
-from compaction.summaries import state as summary_state
+from compaction.summaries import source
 from compaction.summaries.call_log import CallPlace, ProviderBusy
-from compaction.summaries.calls import (
-    DELTA_TOKENS,
-    Progress,
-    SummaryClient,
-    SummaryJob,
-    SummaryResult,
-)
+from compaction.summaries.calls import Progress, SummaryClient, SummaryJob, SummaryResult
 from compaction.summaries.prompt import SummaryOptions
 from compaction.summaries.refused_calls import add_note
-from compaction.summaries.templates import (
-    MEMORY_TEMPLATE,
-    ROLLUP_TEMPLATE,
-    SUMMARY_TEMPLATES,
-    SummaryTemplate,
-)
+from compaction.summaries.templates import ROLLUP_TEMPLATE, SUMMARY_TEMPLATES, SummaryTemplate
 
 logger = logging.getLogger(__name__)
 
 NO_CONTENT_SUMMARY = (
     "The earlier messages held nothing but tool calls and results that are left out of summaries."
 )
-STATE_SHARE = 4  # the state that a call shows may take a quarter of its room
-MAX_MEMORY_TOKENS = 1_024
-MAX_MEMORY_WORDS = 300
 
 
 class StartAnnouncement(Protocol):
@@ -80,7 +65,8 @@ class Summarizer:
         self.client = SummaryClient(run, context, token_ratio, wait=wait, progress=progress)
         self.template = self._choose_template()
         self.changes: tuple[str, ...] = ()
-        self.structured_state = summary_state.load_structured_state(run.session_id)
+        companions = {memory.name: memory.join_summary(self) for memory in list_memories()}
+        self.companions = {name: each for name, each in companions.items() if each}
 
     def __call__(self, task: SummaryTask) -> SummaryOutcome:
         """Return the new summary, which includes the earlier one, and the state after it.
@@ -128,7 +114,7 @@ class Summarizer:
         refused_seqs = self.client.refused.left_out_seqs
         return SummaryOutcome(
             text=add_note(summary, refused_seqs),
-            proposed_state=self._fold_memory(),
+            proposals=self._propose(),
             refused_seqs=tuple(refused_seqs),
         )
 
@@ -166,25 +152,9 @@ class Summarizer:
             max_words=knobs.max_words,
             find_objection=lambda summary: find_objection(summary, task, self.policy),
         )
-        return self._add_state_delta(job) if knobs.state_delta else job
-
-    def _add_state_delta(self, job: SummaryJob) -> SummaryJob:
-        """Return a job that asks for a delta of the state too, if the window has room for it."""
-        state_text = number_sections(self.structured_state, self.policy.state)
-        max_tokens = self.client.limit_output_tokens(job.max_tokens + DELTA_TOKENS)
-        state_space = self.client.measure_space(job, None) / STATE_SHARE
-        if max_tokens <= DELTA_TOKENS or len(state_text) > state_space:
-            logger.warning(
-                "the summarizer's window has no room for the state of session %s", self.session_id
-            )
-            return job
-        options = replace(
-            job.options,
-            state=state_text,
-            sections=tuple(name for name in SECTIONS if getattr(self.policy.state, name)),
-            allows_memory=bool(self.policy.memory.entries),
-        )
-        return replace(job, options=options, max_tokens=max_tokens)
+        for companion in self.companions.values():
+            job = companion.extend_job(job)
+        return job
 
     def _summarize_lines(
         self, job: SummaryJob, task: SummaryTask, pending_lines: deque[str]
@@ -197,7 +167,7 @@ class Summarizer:
             previous_summary = None
         if self.policy.summary.merging == "parts":
             return self._summarize_in_parts(job, previous_summary, pending_lines)
-        return self._summarize_in_sequence(job, previous_summary, pending_lines)
+        return self.summarize_in_sequence(job, previous_summary, pending_lines)
 
     def _summarize_spans(self, task: SummaryTask, lines: Sequence[NumberedLine]) -> SummaryOutcome:
         """Summarize only what no segment covers, and compose the summary of all segments."""
@@ -206,7 +176,7 @@ class Summarizer:
             self.policy,
             token_ratio=self.token_ratio,
             build_job=self._build_job,
-            apply_delta=self._apply_delta,
+            take_answer=self._take_answer,
         )
         segments = writer.extend_segments(
             task, lines, announce_start=partial(self._announce_task, task)
@@ -218,24 +188,15 @@ class Summarizer:
         return SummaryOutcome(
             text=add_note(writer.compose(task, segments), refused_seqs),
             refused_seqs=tuple(refused_seqs),
-            proposed_state=self._fold_memory(),
+            proposals=self._propose(),
             proposed_segments=segments,
             extract_reason=self.client.verifier.extract_reason,
         )
 
-    def _fold_memory(self) -> StructuredState:
-        self.structured_state = summary_state.try_to_fold(
-            self.structured_state, self.policy.memory, self._blend_memory
-        )
-        return self.structured_state
+    def _propose(self) -> dict[str, object]:
+        return {name: companion.propose() for name, companion in self.companions.items()}
 
-    def fold_memory(self) -> StructuredState:
-        """Return the stored state with a full memory folded. Raises SummaryFailed."""
-        return summary_state.fold_oldest_entries(
-            self.structured_state, self.policy.memory, self._blend_memory
-        )
-
-    def _summarize_in_sequence(
+    def summarize_in_sequence(
         self, job: SummaryJob, previous_summary: str | None, pending_lines: deque[str]
     ) -> str:
         """Summarize chunk after chunk, each together with the summary of the chunks before."""
@@ -248,7 +209,7 @@ class Summarizer:
                 pending_lines,
                 earlier_chars=total_chars - _count_characters(pending_lines),
             )
-            job = self._apply_delta(job, result)
+            job = self._take_answer(job, result)
             summary = result.summary
         return summary or ""
 
@@ -260,33 +221,27 @@ class Summarizer:
         What fits into one call is summarized in one call.
         """
         if _count_characters(pending_lines) <= self.client.measure_space(job, previous_summary):
-            return self._summarize_in_sequence(job, previous_summary, pending_lines)
+            return self.summarize_in_sequence(job, previous_summary, pending_lines)
         part_job = replace(job, find_objection=lambda _: None)
         parts: list[str] = []
         while pending_lines:
             result = self.client.summarize_next_chunk(part_job, None, pending_lines)
-            part_job = self._apply_delta(part_job, result)
+            part_job = self._take_answer(part_job, result)
             parts.append(source.render_part_summary(len(parts) + 1, result.summary))
         merge_job = replace(
             job,
-            options=replace(job.options, merges_parts=True, state=None),
+            options=replace(job.options, merges_parts=True, addition=None),
             place=CallPlace(kind=ModelCall.Kind.MERGE, level=job.place.level + 1),
         )
         if len(parts) == 1:
             # One part cannot become fewer parts: dividing it again would never end.
-            return self._summarize_in_sequence(merge_job, previous_summary, deque(parts))
+            return self.summarize_in_sequence(merge_job, previous_summary, deque(parts))
         return self._summarize_in_parts(merge_job, previous_summary, deque(parts))
 
-    def _apply_delta(self, job: SummaryJob, result: SummaryResult) -> SummaryJob:
-        """Merge the delta of a call into the state. Return a job that shows the new state."""
-        if job.options.state is None or result.delta_block is None:
-            return job
-        delta = state_delta.parse_delta(result.delta_block, self.structured_state)
-        self.structured_state = merge_delta(
-            self.structured_state, delta, self.policy.state, memory=bool(self.policy.memory.entries)
-        )
-        state_text = number_sections(self.structured_state, self.policy.state)
-        return replace(job, options=replace(job.options, state=state_text))
+    def _take_answer(self, job: SummaryJob, result: SummaryResult) -> SummaryJob:
+        for companion in self.companions.values():
+            job = companion.take_answer(job, result)
+        return job
 
     def _roll_up_summary(self, summary: str, task: SummaryTask) -> str:
         """Summarize a summary that is above the policy's limit.
@@ -305,25 +260,12 @@ class Summarizer:
             place=CallPlace(kind=ModelCall.Kind.ROLLUP),
         )
         try:
-            return self._summarize_in_sequence(job, None, deque([source.escape_headers(summary)]))
+            return self.summarize_in_sequence(job, None, deque([source.escape_headers(summary)]))
         except (SummaryFailed, ProviderBusy) as failure:
             logger.warning(
                 "the summary of session %s was not rolled up: %s", self.session_id, failure
             )
             return summary
-
-    def _blend_memory(self, previous_text: str, entries: Iterable[str]) -> str:
-        """Return the memory's entries and its earlier summary as one text. Raises SummaryFailed."""
-        job = SummaryJob(
-            options=SummaryOptions(template=MEMORY_TEMPLATE),
-            max_tokens=self.client.limit_output_tokens(MAX_MEMORY_TOKENS),
-            min_words=1,
-            max_words=MAX_MEMORY_WORDS,
-            may_grow=True,
-            place=CallPlace(kind=ModelCall.Kind.MEMORY),
-        )
-        lines = deque(map(source.escape_headers, entries))
-        return self._summarize_in_sequence(job, previous_text or None, lines)
 
 
 def _count_characters(lines: Collection[str]) -> int:

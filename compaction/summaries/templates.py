@@ -158,17 +158,6 @@ HANDOFF = _build_headed_template(
 )
 """BaseAgent, AI Compaction."""
 
-MEMORY_TEMPLATE = SummaryTemplate(
-    instruction=(
-        "Between the transcript tags above are entries of a long-lived memory, the oldest first. "
-        "Blend them into one text of at most {max_words} words, in their own language: keep every "
-        "fact that may matter later, let a newer entry correct an older one, and say nothing "
-        "twice. {merge}Write plain factual sentences"
-    ),
-    rewrites_summaries=True,
-)
-"""Lota, Memory Block Compaction."""
-
 ROLLUP_TEMPLATE = SummaryTemplate(
     instruction=(
         "Between the transcript tags above is a summary that has grown too long. Write it anew in "

@@ -30,7 +30,8 @@ from chatcore.models import Attachment, McpServer, Message, Session, Turn
 from chatcore.projects.changes import add_file, create_project
 from chatcore.providers.base import Request
 from compaction.memory.models import LedgerLine, StandingRule
-from compaction.models import CompactionRun, ModelCall, WorkingState, pack_text
+from compaction.models import CompactionRun, ModelCall, pack_text
+from compaction.systems.lota.models import WorkingState
 from tests.support.route_matrix import (
     CALL,
     CONVERSATION,

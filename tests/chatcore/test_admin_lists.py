@@ -32,7 +32,8 @@ from chatcore.models import (
     Turn,
 )
 from compaction.memory.models import LedgerLine, SummaryLeaf
-from compaction.models import CompactionPolicy, CompactionRun, SessionState, WorkingState
+from compaction.models import CompactionPolicy, CompactionRun, SessionState
+from compaction.systems.lota.models import WorkingState
 from models_registry.models import AiModel, Provider
 from tests.support.many_rows import UUID_OF, fill_table
 

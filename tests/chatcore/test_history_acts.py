@@ -10,7 +10,8 @@ from rest_framework.test import APIClient
 from chatcore.models import Message, Session, SessionEvent
 from chatcore.search import query as search_query
 from chatcore.turns import versions
-from compaction.models import FORGOTTEN_TEXT, CompactionRun, WorkingState
+from compaction.models import FORGOTTEN_TEXT, CompactionRun
+from compaction.systems.lota.models import WorkingState
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 from tests.support.stored_talk import CALL, message, sent, sound, summarize, talk

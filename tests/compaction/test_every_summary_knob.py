@@ -14,11 +14,11 @@ from chatcore.models import ContextRevision, Session
 from compaction.core.knobs import MemoryKnobs, StateKnobs, SummaryKnobs, TemplateName, VerifyKnobs
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
-from compaction.models import WorkingState
 from compaction.runs import engine, leases
-from compaction.summaries import state as summary_state
 from compaction.summaries.source import render_lines
 from compaction.summaries.templates import SUMMARY_TEMPLATES
+from compaction.systems.lota import store as summary_state
+from compaction.systems.lota.models import WorkingState
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
     SUMMARY,

@@ -8,10 +8,12 @@ import pytest
 
 from chatcore.models import ContextEdit, ContextRevision, Message, Session
 from chatcore.transfer import importer
-from compaction.models import CompactionRun, WorkingState
+from compaction.models import CompactionRun
 from compaction.runs import engine
-from compaction.summaries import prompt, state
+from compaction.summaries import prompt
 from compaction.summaries.templates import SUMMARY_TEMPLATES
+from compaction.systems.lota import store as state
+from compaction.systems.lota.models import WorkingState
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
     SUMMARY,

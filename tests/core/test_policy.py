@@ -11,7 +11,7 @@ from compaction.core.knobs import PolicyError
 from compaction.core.pipeline import STAGES
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW, PRESETS
-from compaction.core.state import SECTIONS
+from compaction.systems.lota.state import SECTIONS
 
 
 def test_oneclaw_is_what_the_seed_says() -> None:

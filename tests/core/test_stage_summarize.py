@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from compaction.core.estimate import Measurement
-from compaction.core.state import StructuredState
 from compaction.core.transcript import Transcript, TranscriptEntry
 from tests.support.stage_transcripts import (
     WINDOW,
@@ -306,13 +305,13 @@ def test_a_summary_that_takes_more_than_it_frees_fails_and_what_was_cut_stays_cu
     assert outcome.summary_error == "With the summary the context is not smaller than it was."
 
 
-def test_the_state_that_the_summarizer_proposes_travels_in_the_outcome_with_its_summary() -> None:
-    proposed_state = StructuredState(memory=("They read a book.",))
-    outcome = compact(talk(50), summarizer=Summarizer(proposed_state=proposed_state))
-    assert outcome.proposed_state is proposed_state
+def test_what_the_summarizer_proposes_travels_in_the_outcome_with_its_summary() -> None:
+    proposals = {"lota": "They read a book."}
+    outcome = compact(talk(50), summarizer=Summarizer(proposals=proposals))
+    assert outcome.proposals == proposals
 
 
-def test_a_summary_that_is_not_used_proposes_no_state() -> None:
-    proposed_state = StructuredState(memory=("They read a book.",))
-    empty = compact(long_read(), ORIGINALS, Summarizer("  ", proposed_state=proposed_state))
-    assert (empty.stages_used, empty.proposed_state) == (("excerpt",), None)
+def test_of_a_summary_that_is_not_used_nothing_is_proposed() -> None:
+    proposals = {"lota": "They read a book."}
+    empty = compact(long_read(), ORIGINALS, Summarizer("  ", proposals=proposals))
+    assert (empty.stages_used, empty.proposals) == (("excerpt",), {})

@@ -38,7 +38,8 @@ from chatcore.models import (
     Turn,
 )
 from compaction.memory.models import LedgerLine, StandingRule, SummaryLeaf
-from compaction.models import CompactionRun, ModelCall, WorkingState
+from compaction.models import CompactionRun, ModelCall
+from compaction.systems.lota.models import WorkingState
 from tests.support.database import read_file
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -11,7 +11,6 @@ from chatcore.context.recalled import RecalledPassage
 from chatcore.models import Message, Session
 from compaction.core.knobs import StateKnobs
 from compaction.core.presets import PRESETS
-from compaction.core.state import SECTIONS, StructuredState, number_sections, render_state
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
 from compaction.memory.core.ledger.lines import LedgerLine
 from compaction.memory.core.ledger.rendering import render_ledger
@@ -20,6 +19,7 @@ from compaction.runs import engine
 from compaction.summaries import source
 from compaction.summaries.calls import take_chunk
 from compaction.summaries.source import render_lines
+from compaction.systems.lota.state import SECTIONS, StructuredState, number_sections, render_state
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import list_summary_calls
 from tests.support.forgeries import FORGERIES, disarm, list_headers, list_tags

@@ -18,7 +18,7 @@ from chatcore.context import recalled
 from chatcore.context.recalled import RecalledPassage
 from chatcore.models import Session
 from compaction.memory.models import LedgerLine
-from compaction.models import WorkingState
+from compaction.systems.lota.models import WorkingState
 from models_registry.models import Provider
 from tests.support.compaction_sessions import summarize_or_chat, use_anthropic
 from tests.support.forgeries import FORGERIES, disarm, list_tags

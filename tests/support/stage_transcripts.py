@@ -1,5 +1,7 @@
 """Transcripts for the tests of the stages, and a pass that checks every invariant."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from compaction.core.budget import plan
@@ -10,10 +12,10 @@ from compaction.core.pipeline import run
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW, PRESETS
 from compaction.core.stages.base import SummaryFailed, SummaryOutcome, SummaryTask
-from compaction.core.state import StructuredState
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 
 WINDOW = 10_000
+NOTHING: Mapping[str, object] = MappingProxyType({})
 
 
 class Summarizer:
@@ -24,17 +26,17 @@ class Summarizer:
         text: str = "They spoke.",
         *,
         fails: str = "",
-        proposed_state: StructuredState | None = None,
+        proposals: Mapping[str, object] = NOTHING,
     ) -> None:
         self.text, self.fails = text, fails
-        self.proposed_state = proposed_state
+        self.proposals = proposals
         self.tasks: list[SummaryTask] = []
 
     def __call__(self, task: SummaryTask) -> SummaryOutcome:
         self.tasks.append(task)
         if self.fails:
             raise SummaryFailed(self.fails)
-        return SummaryOutcome(text=self.text, proposed_state=self.proposed_state)
+        return SummaryOutcome(text=self.text, proposals=self.proposals)
 
 
 def build_policy(*stages: str, base: str = "oneclaw", **overrides: Any) -> Policy:

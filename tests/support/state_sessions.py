@@ -8,7 +8,7 @@ import pytest
 from chatcore.models import Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from compaction.summaries import state
+from compaction.systems.lota import store as state
 from tests.support.compaction_sessions import SUMMARY, fill_session, summarize_or_chat
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply

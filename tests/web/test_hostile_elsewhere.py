@@ -18,7 +18,8 @@ from chatcore.contrib.imports import jobs as import_jobs
 from chatcore.contrib.webhooks.models import Webhook
 from chatcore.files import intake
 from chatcore.models import Attachment, Message, Session, Turn
-from compaction.models import CompactionPolicy, CompactionRun, WorkingState
+from compaction.models import CompactionPolicy, CompactionRun
+from compaction.systems.lota.models import WorkingState
 from models_registry.models import AiModel, Provider
 from tests.support.browsing import store_exchange
 from tests.support.hostile import ADDRESSES, REQUESTS, SAMPLE_FAMILIES, SAMPLE_TEXTS

@@ -22,6 +22,15 @@ AFTER_STAFF_GROUPS = (
 )
 
 
+def make_again_backwards(label: str, *names: str) -> migrations.RunPython:
+    """Leave the tables of these models to a new app; backwards, make those that it has dropped."""
+
+    def make_again(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
+        _create_missing([apps.get_model(label, name) for name in names], schema_editor)
+
+    return migrations.RunPython(migrations.RunPython.noop, make_again)
+
+
 def create_or_adopt(label: str) -> migrations.RunPython:
     """Make the tables of the new app that are not there; backwards, drop them."""
 

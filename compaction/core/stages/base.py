@@ -5,7 +5,7 @@ nothing for it to do. It knows nothing of the stages before and after it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from compaction.core.budget import Budget
@@ -13,7 +13,6 @@ from compaction.core.estimate import Measurement, TokenCounter, build_counter, e
 from compaction.core.outcome import Segment
 from compaction.core.policy import Policy
 from compaction.core.protection import PassLimits, Protection
-from compaction.core.state import StructuredState
 from compaction.core.transcript import (
     Transcript,
     TranscriptEdit,
@@ -56,12 +55,12 @@ class SummaryTask:
 class SummaryOutcome:
     """The text of a summary, and what its writer proposes to store with it.
 
-    That is the structured state, and the segments that the text is composed of; None for a text
-    that is not composed.
+    That is what apps keep beside it, by their names, and the segments that the text is composed of;
+    None for a text that is not composed.
     """
 
     text: str
-    proposed_state: StructuredState | None = None
+    proposals: Mapping[str, object] = field(default_factory=dict)
     proposed_segments: tuple[Segment, ...] | None = None
     extract_reason: str = ""
     """Why the text consists of the messages' own sentences; empty if a model wrote it."""
@@ -139,7 +138,7 @@ class ContextDraft:
     """The messages that a summary replaces."""
     left_out_seqs: tuple[int, ...] = ()
     """The messages that nothing replaces."""
-    proposed_state: StructuredState | None = None
+    proposals: Mapping[str, object] = field(default_factory=dict)
     proposed_segments: tuple[Segment, ...] | None = None
     extract_reason: str = ""
     refused_seqs: tuple[int, ...] = ()

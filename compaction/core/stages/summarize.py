@@ -104,7 +104,7 @@ def _add_summary(draft: ContextDraft, pass_context: PassContext) -> ContextDraft
     return replace(
         draft,
         transcript=next_transcript,
-        proposed_state=summary.proposed_state,
+        proposals=summary.proposals,
         proposed_segments=summary.proposed_segments,
         extract_reason=summary.extract_reason,
         refused_seqs=summary.refused_seqs,
@@ -142,7 +142,7 @@ def _replace_with_summary(
         draft,
         transcript=next_transcript,
         compacted_seqs=(*draft.compacted_seqs, *old_seqs),
-        proposed_state=summary.proposed_state,
+        proposals=summary.proposals,
         proposed_segments=summary.proposed_segments,
         extract_reason=summary.extract_reason,
         refused_seqs=summary.refused_seqs,

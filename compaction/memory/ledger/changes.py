@@ -9,7 +9,7 @@ from uuid import UUID
 
 from compaction.memory.ledger import store
 from compaction.memory.models import LedgerLine, StandingRule
-from compaction.summaries.state import change_and_publish
+from compaction.sessions.background import change_and_publish
 
 
 class LedgerFull(Exception):

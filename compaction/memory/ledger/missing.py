@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from compaction.core.transcript import Transcript
 from compaction.memory.core.ledger.lines import normalize_text
 from compaction.memory.core.verify.completion import SummaryText
-from compaction.memory.ledger import recorder, reference, store
+from compaction.memory.ledger import recorder, store
 from compaction.memory.models import LedgerLine
-from compaction.sessions.plans import render_plan
+from compaction.sessions.background import render_stored_background
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.transcripts import load_transcript
-from compaction.summaries import state as summary_state
 
 MAX_READ = 1_000  # messages that one search reads at most; the next one goes on
 MAX_LINES = 20  # that are told, the most binding ones first
@@ -73,10 +72,5 @@ def _tells_a_story(row: LedgerLine) -> bool:
 
 def _join_sent_texts(context: SessionContext, transcript: Transcript) -> str:
     """Return the summary, and what stands beside it."""
-    reference_text = summary_state.render_background(
-        reference.render_stored_lines(context),
-        render_plan(context, context.facts.live.boundary_seq),
-        summary_state.load_structured_state(context.facts.session_id),
-        context.budget,
-    )
+    reference_text = render_stored_background(context)
     return f"{transcript.system}\n\n{transcript.summary}\n\n{reference_text}"

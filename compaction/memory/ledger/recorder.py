@@ -8,6 +8,7 @@ from compaction.memory.core.ledger.corrections import find_change
 from compaction.memory.core.ledger.lines import LedgerLine
 from compaction.memory.core.ledger.recognition import recognize_lines
 from compaction.memory.ledger import store
+from compaction.sessions.background import publish_background
 from compaction.sessions.queries import load_session_state
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.source_messages import (
@@ -16,7 +17,6 @@ from compaction.sessions.source_messages import (
     load_source_messages,
     lock_session,
 )
-from compaction.summaries.state import publish_state
 
 # After a response a few messages are new. Of an import the check reads no more than this; the rest
 # is read before a pass.
@@ -44,7 +44,7 @@ def _have_changes(context: SessionContext, *, after_seq: int) -> bool:
 def _publish_changes(session_id: UUID) -> None:
     with transaction.atomic():
         if lock_session(session_id):
-            publish_state(session_id)
+            publish_background(session_id)
 
 
 def record_all_lines(context: SessionContext) -> None:

@@ -18,8 +18,9 @@ from compaction.memory.core.ledger.rendering import HEADING, render_ledger
 from compaction.memory.ledger import store
 from compaction.memory.ledger.rules import load_rules, to_core_lines
 from compaction.memory.models import LedgerLine
-from compaction.models import WorkingState
+from compaction.sessions.memory_app import MemoryApp
 from compaction.sessions.session_context import SessionContext
+from compaction.sessions.session_memory import list_memories
 from compaction.sessions.source_messages import list_shortened_seqs, load_days
 
 RULES_RATIO = 0.15  # of the basis: the room of standing rules where the policy has no ledger
@@ -50,7 +51,8 @@ def _load_imported_text(session_id: UUID) -> str:
     is_compacted = any(source == ContextRevision.Source.COMPACTION for source, _ in rows)
     if is_compacted or not texts or texts[0].startswith(HEADING):
         return ""
-    return "" if WorkingState.objects.filter(pk=session_id).exists() else texts[0]
+    others = [memory for memory in list_memories() if not isinstance(memory, MemoryApp)]
+    return "" if any(other.has_text(session_id) for other in others) else texts[0]
 
 
 def render_lines(

@@ -20,10 +20,10 @@ from compaction.memory.core.ledger import lines as core_lines
 from compaction.memory.ledger import store
 from compaction.memory.ledger.changes import NoSuchLine
 from compaction.memory.models import LedgerLine, SentRules, StandingRule
+from compaction.sessions.background import publish_background
 from compaction.sessions.facts import list_session_ids, select_owner
 from compaction.sessions.session_context import load_session_context
 from compaction.sessions.source_messages import lock_session
-from compaction.summaries.state import publish_state
 
 MAX_RULES = 100  # of a user
 
@@ -134,7 +134,7 @@ def _publish_rules(session_id: UUID, fingerprint: str) -> None:
     with transaction.atomic():
         if not lock_session(session_id):
             return
-        publish_state(session_id)
+        publish_background(session_id)
         context = load_session_context(session_id)
         version = context.facts.live.version if context else 0
         SentRules.objects.update_or_create(

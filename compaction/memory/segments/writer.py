@@ -34,7 +34,7 @@ class SegmentWriter:
     """Writes new segments with a summary model, and composes the summary of all of them.
 
     `token_ratio` is the number of real tokens for one token of the policy's estimate. `build_job`
-    returns what the calls for a task ask for; `apply_delta` is told what each of them returned.
+    returns what the calls for a task ask for; `take_answer` is told what each of them returned.
     """
 
     session_id: UUID
@@ -42,7 +42,7 @@ class SegmentWriter:
     client: SummaryClient
     token_ratio: float
     build_job: Callable[[SummaryTask], SummaryJob]
-    apply_delta: Callable[[SummaryJob, SummaryResult], SummaryJob]
+    take_answer: Callable[[SummaryJob, SummaryResult], SummaryJob]
 
     def extend_segments(
         self,
@@ -145,7 +145,7 @@ class SegmentWriter:
             pending_lines.clear()
         while pending_lines:
             result = self.client.summarize_next_chunk(job, None, pending_lines)
-            job = self.apply_delta(job, result)
+            job = self.take_answer(job, result)
             parts.append(result.summary)
         seqs = {line.seq for line in span.lines}
         self.client.refused.require_rest(seqs)

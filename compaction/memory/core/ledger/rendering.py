@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import lru_cache
 
-from compaction.core.state import join_text_lines
 from compaction.memory.core.ledger.corrections import (
     Place,
     Tie,
@@ -232,3 +231,8 @@ def _compose(lines: Sequence[LedgerLine], notes: dict[int, str], omitted_count: 
     if omitted_count:
         parts.append(OMISSION.format(count=omitted_count))
     return "\n".join(parts)
+
+
+def join_text_lines(text: str) -> str:
+    """Return the text in one line, so that no part of it looks like a line of its own."""
+    return " ".join(text.splitlines())

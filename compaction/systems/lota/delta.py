@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from compaction.core.state import (
+from compaction.systems.lota.state import (
     ENTRY_CHARS,
     ITEM_CHARS,
     SECTIONS,

@@ -7,9 +7,9 @@ import pytest
 
 from chatcore.models import Session
 from chatcore.turns import deletion
-from compaction.models import WorkingState
 from compaction.runs import engine
-from compaction.summaries import state as summary_state
+from compaction.systems.lota import store as summary_state
+from compaction.systems.lota.models import WorkingState
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
     SUMMARY,

@@ -8,9 +8,10 @@ from rest_framework.test import APIClient
 
 from chatcore.models import Session
 from compaction.core.presets import PRESETS
-from compaction.models import CompactionRun, WorkingState
+from compaction.models import CompactionRun
 from compaction.runs import engine
-from compaction.summaries import state as summary_state
+from compaction.systems.lota import store as summary_state
+from compaction.systems.lota.models import WorkingState
 from tests.support.compaction_sessions import (
     fill_session,
     list_chat_calls,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.core.state import SECTIONS, SectionChange, StructuredState
-from compaction.summaries.state_delta import parse_delta, split_delta
+from compaction.systems.lota.delta import parse_delta, split_delta
+from compaction.systems.lota.state import SECTIONS, SectionChange, StructuredState
 
 SUMMARY = "Alice plans a trip to Lisbon."
 KNOWN = StructuredState(

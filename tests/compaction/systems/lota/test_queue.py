@@ -9,9 +9,10 @@ import pytest
 from django.db import connection
 
 from chatcore.models import Session
-from compaction.models import CompactionRun, WorkingState
+from compaction.models import CompactionRun
 from compaction.runs import engine
 from compaction.sessions.request_size import load_usage
+from compaction.systems.lota.models import WorkingState
 from tests.support.compaction_sessions import (
     fill_session,
     list_chat_calls,

@@ -12,10 +12,10 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from chatcore.models import Session
-from compaction.core.state import SECTIONS, StructuredState
-from compaction.models import WorkingState
 from compaction.runs import engine
-from compaction.summaries import state as summary_state
+from compaction.systems.lota import store as summary_state
+from compaction.systems.lota.models import WorkingState
+from compaction.systems.lota.state import SECTIONS, StructuredState
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import SUMMARY, list_chat_calls, say
 from tests.support.scripted_model import ScriptedModel
@@ -185,15 +185,13 @@ def test_the_admin_shows_it_with_the_runs_and_changes_nothing(
 ) -> None:
     client.force_login(User.objects.create_superuser("operator"))
     run = compact(session, scripted, reply_with_delta(DELTA))
-    page = client.get(
-        reverse("admin:compaction_workingstate_change", args=[session.pk])
-    ).content.decode()
+    page = client.get(reverse("admin:lota_workingstate_change", args=[session.pk])).content.decode()
     assert "Stay at the Lis" in page
     assert f"/compaction/compactionrun/?session__id__exact={session.pk}" in page.replace(
         "&amp;", "&"
     )
     assert "<textarea" not in page
-    assert client.get(reverse("admin:compaction_workingstate_add")).status_code == 403
+    assert client.get(reverse("admin:lota_workingstate_add")).status_code == 403
     assert (
         "Stay at the Lis"
         in client.get(

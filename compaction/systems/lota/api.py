@@ -19,10 +19,10 @@ from compaction.api.session_scope import (
     load_owned_context,
 )
 from compaction.core.policy import Policy
-from compaction.core.state import ENTRY_CHARS, ITEM_CHARS, SECTIONS, StructuredState
 from compaction.runs import receivers
-from compaction.summaries import state as summary_state
-from compaction.summaries.state import MAX_MEMORY_ENTRIES
+from compaction.systems.lota import store
+from compaction.systems.lota.state import ENTRY_CHARS, ITEM_CHARS, SECTIONS, StructuredState
+from compaction.systems.lota.store import MAX_MEMORY_ENTRIES
 
 MAX_MEMORY_SUMMARY_CHARS = 20_000
 NO_MEMORY_DETAIL = "The session's policy has no memory."
@@ -83,7 +83,7 @@ class WorkingStateView(SessionScopedView):
     def get(self, request: Request, session_id: UUID) -> Response:
         """Return what is stored and sent with the summary."""
         session_id = get_owned_session_id(request, session_id)
-        return _respond_with_state(summary_state.load_structured_state(session_id))
+        return _respond_with_state(store.load_structured_state(session_id))
 
     @extend_schema(
         operation_id="edit_state",
@@ -102,9 +102,9 @@ class WorkingStateView(SessionScopedView):
             conditions.check_entity_tag(request, _build_state_payload(old_state))
             return _apply_changes(old_state, changes)
 
-        new_state = summary_state.change_structured_state(session_id, edit)
+        new_state = store.change_structured_state(session_id, edit)
         if "memory" in changes:
-            receivers.request_fold(context, new_state)
+            receivers.request_work(context)
         return _respond_with_state(new_state)
 
 
@@ -126,10 +126,10 @@ class MemoryView(SessionScopedView):
         if not context.policy.memory.entries:
             raise InvalidFieldError("text", NO_MEMORY_DETAIL)
         text = serializer.validated_data["text"]
-        new_state = summary_state.change_structured_state(
+        new_state = store.change_structured_state(
             session_id, lambda old_state: _add_memory_entry(old_state, text)
         )
-        receivers.request_fold(context, new_state)
+        receivers.request_work(context)
         return _respond_with_state(new_state, status=201)
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from compaction.core.knobs import StateKnobs
 from compaction.core.presets import PRESETS
-from compaction.core.state import (
+from compaction.systems.lota.state import (
     SECTIONS,
     SectionChange,
     StateDelta,

@@ -1,0 +1,1 @@
+"""Lota: structured state and a memory block, kept beside the summary."""
