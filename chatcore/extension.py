@@ -115,7 +115,10 @@ OPTIONAL_APPS = (
             }
         },
     ),
+    OptionalApp("neurolink", package="compaction.systems"),
     OptionalApp("lota", package="compaction.systems", tables=("compaction_workingstate",)),
+    OptionalApp("wolffish", package="compaction.systems"),
+    OptionalApp("baseagent", package="compaction.systems"),
 )
 
 

@@ -22,10 +22,10 @@ from chatcore.providers.base import ChatMessage, Request
 from chatcore.providers.errors import ContextOverflow
 from compaction import policies
 from compaction.core import tool_output
+from compaction.core.attachments import FENCE, FENCE_END
 from compaction.core.budget import plan
 from compaction.core.knobs import PolicyError
 from compaction.core.policy import Policy
-from compaction.core.stages.excerpt import FENCE, FENCE_END
 from compaction.models import CompactionRun
 from compaction.requests import guard, stateless
 from compaction.runs import engine, workload

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import Field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 from uuid import UUID
 
 from django import forms
@@ -20,6 +20,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from chatcore.admin.setup_file import SetupFileAdmin
 from chatcore.models import Session
+from compaction import policies
 from compaction.admin.base import find_session, note_act
 from compaction.admin.timeline import REFUSALS
 from compaction.core.knobs import FLAG, KnobGroup, PolicyError, Rule, get_help, get_rule, list_knobs
@@ -109,6 +110,10 @@ class PolicyForm(forms.ModelForm):
         super().__init__(*args, **kwargs)
         overrides = self.instance.overrides if isinstance(self.instance.overrides, dict) else {}
         base = PRESETS.get(self.instance.base, ONECLAW).to_dict()
+        if self.instance.pk and self.instance.base not in PRESETS:
+            absent = (self.instance.base, f"{self.instance.base} (not installed)")
+            base_field = cast("forms.ChoiceField", self.fields["base"])
+            base_field.choices = [absent, *((name, name) for name in PRESETS)]
         for group in list_groups():
             values = overrides.get(group.prefix)
             for knob in list_knobs(type(group)):
@@ -205,7 +210,7 @@ class CompactionPolicyAdmin(SetupFileAdmin):
 
     form = PolicyForm
     setup_section = "policies"
-    list_display = ("name", "base", "changed_knobs", "is_active")
+    list_display = ("name", "base", "changed_knobs", "is_active", "problem")
     search_fields = ("name",)
     readonly_fields = ("trial",)
 
@@ -282,6 +287,15 @@ class CompactionPolicyAdmin(SetupFileAdmin):
         names = list(_name_knobs(policy.overrides))
         rest = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
         return ", ".join(names[:MAX_NAMED]) + rest
+
+    @admin.display(description="problem")
+    def problem(self, policy: CompactionPolicy) -> str:
+        """Say why the policy cannot be used, so that whatever names it goes on with another."""
+        try:
+            policies.read_row(policy)
+        except PolicyError as error:
+            return str(error)
+        return ""
 
     @admin.display(description="try it on a session")
     def trial(self, policy: CompactionPolicy) -> SafeString:

@@ -5,6 +5,7 @@ at most 12,000. Two files of 15,000 and 5,000 tokens get 9,000 and 3,000 of them
 `even` 7,000 and 5,000.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,9 @@ from compaction.core.knobs import FilesKnobs
 from compaction.core.tool_output import preview_text
 
 FILE_READ_BUDGET_PERCENT = 0.6
+# Around the text of a file in a message.
+FENCE_END = "</attached_file>"
+FENCE = re.compile(rf'<attached_file name="[^"\n]*">|{FENCE_END}')
 MIN_TOKENS = 64  # a file with a smaller share is left out: so little of it is of no use
 CUT_MARKER = "\n[... {omitted:,} of the {total:,} characters of this file are left out]"
 OMISSION_NOTICE = "[This file of {total:,} characters is left out: there is no room for it]"

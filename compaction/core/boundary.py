@@ -1,4 +1,4 @@
-"""Where the protected tail begins: the newest messages by tokens, by number, by role or by turn.
+"""Where the protected tail begins: the newest messages that fit in a number of tokens.
 
 A tail begins only at a safe cut (`tool_pairs.find_safe_cuts`), never between a tool call and its
 result. For example, 2,048 protected tokens and messages of 500, 700, 900 and 600 tokens, oldest
@@ -8,8 +8,6 @@ first: 600 + 900 fit, 600 + 900 + 700 do not, so the tail begins at the message 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-from compaction.core.budget import take_share
-from compaction.core.knobs import ProtectKnobs
 from compaction.core.tool_pairs import find_safe_cuts
 from compaction.core.transcript import TranscriptEntry
 
@@ -48,42 +46,6 @@ def find_start_within(
     return cuts[min(bisect_left(cuts, earliest), len(cuts) - 1)]
 
 
-def find_tail_start(
-    entries: Sequence[TranscriptEntry],
-    cuts: Sequence[int],
-    protect: ProtectKnobs,
-    *,
-    protected_tokens: int,
-    token_ratio: float = 1.0,
-) -> int:
-    """Return the cut at which the policy's tail begins.
-
-    A tail by tokens takes at most `protected_tokens`; a tail by number never has fewer messages
-    than the policy says.
-    """
-    if protect.kind == "token_ratio":
-        return find_start_within(entries, cuts, protected_tokens, token_ratio)
-    start = min(find_newest_indices(entries, protect), default=len(entries))
-    return _find_last_cut(cuts, start)
-
-
-def find_newest_indices(entries: Sequence[TranscriptEntry], protect: ProtectKnobs) -> Sequence[int]:
-    """Return the indices of the messages that a policy protects by number.
-
-    By role they need not be neighbors, and come newest first.
-    """
-    count = len(entries)
-    if protect.kind == "per_role":
-        return _find_newest_of_each_role(entries, protect.count)
-    if protect.kind == "user_turns":
-        return range(_find_turn_start(entries, protect.count), count)
-    if protect.kind == "count":
-        tail_length = protect.count
-    else:
-        tail_length = max(protect.minimum, take_share(protect.ratio, count, round_up=True))
-    return range(max(0, count - tail_length), count)
-
-
 def limit_start(
     entries: Sequence[TranscriptEntry], cuts: Sequence[int], start: int, up_to_seq: int | None
 ) -> int:
@@ -91,33 +53,13 @@ def limit_start(
     if up_to_seq is None or not start:
         return start
     newer_index = bisect_right(entries, up_to_seq, key=lambda entry: entry.seq)
-    return _find_last_cut(cuts, min(start, newer_index))
+    return find_last_cut(cuts, min(start, newer_index))
 
 
-def _find_last_cut(cuts: Sequence[int], index: int) -> int:
+def find_last_cut(cuts: Sequence[int], index: int) -> int:
     """Return the newest cut up to an index, or 0."""
     place = bisect_right(cuts, index)
     return cuts[place - 1] if place else 0
-
-
-def _find_turn_start(entries: Sequence[TranscriptEntry], turn_count: int) -> int:
-    """Return the index where the newest `turn_count` turns begin, or 0 if there are fewer."""
-    turn_starts = [index for index, entry in enumerate(entries) if entry.role == "user"]
-    if turn_count == 0:
-        return len(entries)
-    return turn_starts[-turn_count] if turn_count <= len(turn_starts) else 0
-
-
-def _find_newest_of_each_role(entries: Sequence[TranscriptEntry], count: int) -> list[int]:
-    role_counts: dict[str, int] = {}
-    indices: list[int] = []
-    for index in range(len(entries) - 1, -1, -1):
-        role = entries[index].role
-        role_count = role_counts.get(role, 0)
-        if role_count < count:
-            role_counts[role] = role_count + 1
-            indices.append(index)
-    return indices
 
 
 def _find_first_fitting(

@@ -1,47 +1,25 @@
-"""One pass: the stages of a policy in order, until the context is down to its target."""
+"""One pass: a summary takes the place of what is older than the protected tail."""
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
-from typing import Literal, cast
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
 
 from compaction.core import invariants
 from compaction.core.budget import Budget
 from compaction.core.estimate import Measurement, count_entry_tokens, estimate_transcript
 from compaction.core.outcome import MessageOutcome, Method, Outcome
+from compaction.core.pass_context import PassContext, list_sources, replace_entries
 from compaction.core.policy import Policy
-from compaction.core.protection import PassLimits, build_protection
-from compaction.core.stages.base import ContextDraft, PassContext, Stage, Summarize, SummaryFailed
-from compaction.core.stages.dedupe_file_reads import dedupe_file_reads
-from compaction.core.stages.excerpt import excerpt
-from compaction.core.stages.prune_tool_outputs import prune_tool_outputs
-from compaction.core.stages.slide_window import slide_window
-from compaction.core.stages.strip_images import strip_images
-from compaction.core.stages.summarize import needs_original_summary, summarize
-from compaction.core.transcript import Transcript, TranscriptEntry
+from compaction.core.protection import PassLimits, find_protected, find_splits
+from compaction.core.summary import Summarize, SummaryFailed, SummaryOutcome
+from compaction.core.systems import get_other_pass, needs_other_pass
+from compaction.core.transcript import Transcript, TranscriptEdit, TranscriptEntry
 
-# A new stage is one file in `stages`, one line in this table, and its name in `policy.STAGES`
-# (policies are checked before stages are imported). A test compares the two lists.
-STAGES: dict[str, Stage] = {
-    "strip_images": strip_images,
-    "prune_tool_outputs": prune_tool_outputs,
-    "dedupe_file_reads": dedupe_file_reads,
-    "excerpt": excerpt,
-    "summarize": summarize,
-    "slide_window": slide_window,
-}
+STAGE = "summarize"
 MAX_TARGETS = 200
 # Of the threshold; more pinned messages than that crowd out the talk.
 MAX_PINNED_SHARE = 0.5
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _StageResults:
-    """What the stages made of a context."""
-
-    draft: ContextDraft
-    stages_used: tuple[str, ...]
-    summary_error: str
-    is_final: bool
+NOT_SMALLER = "With the summary the context is not smaller than it was."
 
 
 def run(
@@ -66,9 +44,9 @@ def run(
     An `is_rewrite` is a summary in the place of the one in force, however little it saves.
     `growth_tokens` is what the reference text beside the summary will have grown by.
 
-    `summarize` is called once at most and is the only way out of the core, see `Summarize`. If it
-    raises SummaryFailed, the stages that follow still run. An outcome that is not applied says why
-    in `reason`. (FEAT-011, Compact Rules)
+    `summarize` is called once at most and is the only way out of the core, see `Summarize`. An
+    outcome that is not applied says why in `reason`. Raises PolicyError if the policy needs the
+    pass of a system that is not installed. (FEAT-011, Compact Rules)
     """
     if budget is None:
         reason = "The model's context window is not known."
@@ -78,138 +56,113 @@ def run(
         reason = "The context is within its threshold."
         return _build_unchanged(transcript, measurement, "skipped", reason)
 
-    # Counted once here, so that every stage and the protection compare the same numbers.
+    # Counted once here, so that everything that is compared later was counted in the same way.
     counted_transcript = count_entry_tokens(transcript, policy)
-    limits = PassLimits(
-        policy=policy,
-        budget=budget,
-        token_ratio=measurement.token_ratio,
-        is_over_threshold=is_over_threshold,
-        is_asked_for=force and not is_over_threshold,
-        up_to_seq=up_to_seq,
-        is_rewrite=is_rewrite,
+    pass_context = PassContext(
+        limits=PassLimits(
+            policy=policy,
+            budget=budget,
+            token_ratio=measurement.token_ratio,
+            is_over_threshold=is_over_threshold,
+            is_asked_for=force and not is_over_threshold,
+            up_to_seq=up_to_seq,
+            is_rewrite=is_rewrite,
+        ),
+        measurement=measurement,
+        estimate=estimate_transcript(counted_transcript, policy),
+        summarize=summarize,
+        instructions=instructions,
+        only_stages=only_stages,
+        growth_tokens=growth_tokens,
     )
-    pass_context = _build_pass_context(
-        counted_transcript, limits, measurement, summarize, instructions
-    )
-    results = _run_stages(
-        _add_overhead(counted_transcript, growth_tokens), pass_context, only_stages
-    )
-    if results.summary_error and not results.stages_used:
-        outcome = _build_unchanged(transcript, measurement, "failed", results.summary_error)
-        return replace(outcome, is_final=results.is_final)
-    if not results.stages_used:
+    compact = get_other_pass() if needs_other_pass(policy) else compact_old_messages
+    try:
+        outcome = compact(counted_transcript, pass_context)
+    except SummaryFailed as error:
+        outcome = _build_unchanged(transcript, measurement, "failed", error.reason)
+        return replace(outcome, is_final=error.is_final)
+    if outcome is None:
         reason = _explain_no_work(transcript, up_to_seq)
         return _build_unchanged(transcript, measurement, "skipped", reason)
 
-    # The last line of defense: a stage with a fault must not damage a conversation.
-    outcome = _build_outcome(counted_transcript, results, pass_context)
+    # The last line of defense: a pass with a fault must not damage a conversation.
     violations = invariants.find_violations(transcript, outcome)
     if violations:
-        reason = results.summary_error or " ".join(violations)
+        reason = outcome.summary_error or " ".join(violations)
         return _build_unchanged(transcript, measurement, "failed", reason)
     return outcome
 
 
-def _add_overhead(transcript: Transcript, tokens: int) -> Transcript:
-    return replace(transcript, overhead_tokens=transcript.overhead_tokens + tokens)
+def compact_old_messages(transcript: Transcript, pass_context: PassContext) -> Outcome | None:
+    """Replace what is older than the tail by one summary, which includes the earlier one.
 
-
-def _build_pass_context(
-    transcript: Transcript,
-    limits: PassLimits,
-    measurement: Measurement,
-    summarize: Summarize,
-    instructions: str,
-) -> PassContext:
-    return PassContext(
-        limits=limits,
-        measurement=measurement,
-        estimate=estimate_transcript(transcript, limits.policy),
-        protection=build_protection(transcript, limits),
-        summarize=summarize,
-        instructions=instructions,
-    )
-
-
-def _run_stages(
-    transcript: Transcript, pass_context: PassContext, only_stages: Collection[str]
-) -> _StageResults:
-    draft = ContextDraft(transcript=transcript)
-    stages_used: list[str] = []
-    summary_error = ""
-    is_final = False
-    for name in pass_context.policy.stages:
-        if only_stages:
-            is_due = name in only_stages
-        else:
-            is_due = not stages_used or _is_still_due(name, draft, pass_context)
-        if not is_due:
-            continue
-        try:
-            next_draft = STAGES[name](draft, pass_context)
-        except SummaryFailed as error:
-            summary_error, is_final = error.reason, error.is_final
-            continue
-        if next_draft is draft:
-            continue
-        # A summary that is longer than what it replaces was paid for, but must not be installed.
-        if name == "summarize" and not pass_context.is_smaller(next_draft.transcript):
-            summary_error = "With the summary the context is not smaller than it was."
-            continue
-        draft = next_draft
-        stages_used.append(name)
-    return _StageResults(
-        draft=draft,
-        stages_used=tuple(stages_used),
-        summary_error=summary_error,
-        is_final=is_final,
-    )
-
-
-def _is_still_due(name: str, draft: ContextDraft, pass_context: PassContext) -> bool:
-    """Return whether a stage runs after another one has changed something.
-
-    It does until the target is met, by the measure that the trigger uses. A summary that the policy
-    writes of excerpted originals is due even then: only it still has their text.
+    Returns None if nothing is older, or too little. Raises SummaryFailed.
     """
-    if not pass_context.fits(draft.transcript):
-        return True
-    return name == "summarize" and needs_original_summary(draft, pass_context.policy)
+    if pass_context.only_stages and STAGE not in pass_context.only_stages:
+        return None
+    grown_transcript = pass_context.add_growth(transcript)
+    splits = find_splits(grown_transcript, pass_context.limits)
+    found = pass_context.find_worthwhile_split(grown_transcript, splits)
+    if found is None:
+        return None
+    split, old_seqs = found
+    sources, untold_seqs = list_sources(grown_transcript, split)
+    summary = pass_context.request_summary(grown_transcript, sources, target_count=len(old_seqs))
+    last_seq = grown_transcript.last_summarized_seq
+    next_transcript = replace(
+        replace_entries(grown_transcript, split, summary.text, last_seq=last_seq),
+        untold_seqs=untold_seqs,
+    )
+    # A summary that is longer than what it replaces was paid for, but must not be installed.
+    if not pass_context.is_smaller(next_transcript):
+        raise SummaryFailed(NOT_SMALLER)
+    return build_outcome(
+        pass_context,
+        next_transcript,
+        summary,
+        protected_seqs=find_protected(transcript, pass_context.limits),
+        stages_used=(STAGE,),
+        targets=list_targets(transcript, {}, dict.fromkeys(old_seqs, "summarized")),
+        messages_compacted=len(old_seqs),
+    )
 
 
-def _build_outcome(
-    original: Transcript, results: _StageResults, pass_context: PassContext
+def build_outcome(
+    pass_context: PassContext,
+    transcript: Transcript,
+    summary: SummaryOutcome,
+    *,
+    protected_seqs: frozenset[int],
+    stages_used: tuple[str, ...],
+    targets: tuple[MessageOutcome, ...],
+    messages_compacted: int,
+    edits: tuple[TranscriptEdit, ...] = (),
+    summary_error: str = "",
 ) -> Outcome:
-    draft = results.draft
-    transcript = draft.transcript
-    remaining_seqs = {entry.seq for entry in transcript.entries}
-    # A message that was edited and then removed counts once, as removed.
-    edits = tuple(edit for edit in draft.edits if edit.seq in remaining_seqs)
+    """Return the outcome of a pass that has made this transcript."""
     boundary_seq = transcript.boundary_seq or 0
-    final_estimate = estimate_transcript(transcript, pass_context.policy)
     return Outcome(
         status="applied",
         reason=_explain_pins(transcript, pass_context),
         summary=transcript.summary,
-        summary_error=results.summary_error or draft.extract_reason,
-        is_extract=bool(draft.extract_reason),
-        refused_seqs=draft.refused_seqs,
+        summary_error=summary_error or summary.extract_reason,
+        is_extract=bool(summary.extract_reason),
+        refused_seqs=summary.refused_seqs,
         summarized_up_to=transcript.summarized_up_to,
         untold_seqs=tuple(sorted(transcript.untold_seqs)),
         boundary_seq=transcript.boundary_seq,
         edits=edits,
         entries=transcript.entries,
         exempt_seqs=tuple(entry.seq for entry in transcript.entries if entry.seq < boundary_seq),
-        protected_seqs=pass_context.protection.seqs,
+        protected_seqs=protected_seqs,
         marker=transcript.marker,
-        stages_used=results.stages_used,
-        targets=list_targets(original, draft),
-        messages_compacted=draft.removal_count + len(edits),
+        stages_used=stages_used,
+        targets=targets,
+        messages_compacted=messages_compacted,
         tokens_before=pass_context.measurement.tokens,
-        tokens_after=pass_context.to_real_tokens(final_estimate),
-        proposals=draft.proposals,
-        proposed_segments=draft.proposed_segments,
+        tokens_after=pass_context.measure_tokens(transcript),
+        proposals=summary.proposals,
+        proposed_segments=summary.proposed_segments,
     )
 
 
@@ -256,23 +209,24 @@ def _explain_no_work(transcript: Transcript, up_to_seq: int | None) -> str:
     )
 
 
-def list_targets(original: Transcript, draft: ContextDraft) -> tuple[MessageOutcome, ...]:
+def list_targets(
+    original: Transcript,
+    entries_after: Mapping[int, TranscriptEntry],
+    methods: Mapping[int, Method],
+) -> tuple[MessageOutcome, ...]:
     """Return one outcome for each message that was changed or removed, in order.
 
-    If there are more than 200, only the largest are returned (Wolffish, Compaction Cards).
+    `entries_after` has those that are still sent. If there are more than 200, only the largest are
+    returned (Wolffish, Compaction Cards).
     """
-    entries_after = {entry.seq: entry for entry in draft.transcript.entries}
-    methods: dict[int, str] = {edit.seq: edit.kind for edit in draft.edits}
-    methods |= dict.fromkeys(draft.compacted_seqs, "summarized")
-    methods |= dict.fromkeys(draft.left_out_seqs, "left_out")
-    entries = [entry for entry in original.entries if entry.seq in methods]
+    entries: Sequence[TranscriptEntry] = [
+        entry for entry in original.entries if entry.seq in methods
+    ]
     if len(entries) > MAX_TARGETS:
-        entries.sort(key=lambda entry: entry.character_count, reverse=True)
-        largest = entries[:MAX_TARGETS]
-        entries = sorted(largest, key=lambda entry: entry.seq)
+        by_size = sorted(entries, key=lambda entry: entry.character_count, reverse=True)
+        entries = sorted(by_size[:MAX_TARGETS], key=lambda entry: entry.seq)
     return tuple(
-        _build_target(entry, cast("Method", methods[entry.seq]), entries_after.get(entry.seq))
-        for entry in entries
+        _build_target(entry, methods[entry.seq], entries_after.get(entry.seq)) for entry in entries
     )
 
 

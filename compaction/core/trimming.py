@@ -6,9 +6,8 @@ from itertools import accumulate
 
 from compaction.core.budget import share_evenly
 from compaction.core.knobs import ToolResultKnobs
-from compaction.core.sliding import find_slide_index
 from compaction.core.tool_output import truncate_output
-from compaction.core.tool_pairs import find_safe_cuts, split_entries
+from compaction.core.tool_pairs import split_entries
 from compaction.core.transcript import TranscriptEntry, change_entry
 
 MIN_REST_OF_TURN = 0.125  # of the room, for which the question of a turn stays without its middle
@@ -197,84 +196,3 @@ def _shorten_result(entry: TranscriptEntry, tokens: int, knobs: ToolResultKnobs)
     return change_entry(
         entry, content=text, tokens=-(-entry.tokens * len(text) // len(entry.content))
     )
-
-
-def slide_to_fit(
-    entries: Sequence[TranscriptEntry],
-    *,
-    limit_tokens: int,
-    first_count: int,
-    fraction: float,
-    overhead_tokens: int = 0,
-    token_ratio: float = 1.0,
-) -> tuple[TranscriptEntry, ...]:
-    """Return the entries without shares of the oldest after the first ones, until the rest fits.
-
-    The numbers mean the same as in `drop_oldest_to_fit`. Calls go with their results; pinned
-    messages, the newest user message and the newest message stay. If the rest begins inside a turn,
-    the question of that turn stays before it, if there is room. What cannot be made to fit is
-    returned as small as it gets, and the caller decides.
-    (NeuroLink, Stage 4: Sliding Window Truncation)
-    """
-    cuts = find_safe_cuts(entries)
-    protected_seqs = _find_protected_seqs(entries, first_count)
-    removable_tokens = [0 if entry.seq in protected_seqs else entry.tokens for entry in entries]
-    savings = list(accumulate(removable_tokens, initial=0))
-    total = sum(entry.tokens for entry in entries)
-    removable_indices = (
-        index for index, entry in enumerate(entries) if entry.seq not in protected_seqs
-    )
-    questions = _find_cut_questions(entries)
-
-    def fits(index: int) -> bool:
-        question = questions[index]
-        question_tokens = 0 if question is None else removable_tokens[question]
-        sent_tokens = total - savings[index] + question_tokens
-        return sent_tokens * token_ratio + overhead_tokens <= limit_tokens
-
-    start_index = find_slide_index(
-        cuts,
-        start=next(removable_indices, len(entries)),
-        stop=cuts[-1] if cuts else 0,
-        length=len(entries),
-        fraction=fraction,
-        fits=fits,
-    )
-    question = questions[start_index]
-    if question is not None and fits(start_index):
-        protected_seqs |= {entries[question].seq}
-    return tuple(
-        entry
-        for index, entry in enumerate(entries)
-        if index >= start_index or entry.seq in protected_seqs
-    )
-
-
-def _find_cut_questions(entries: Sequence[TranscriptEntry]) -> list[int | None]:
-    """Return for each index the index of the user message whose turn a cut there divides.
-
-    It is None before a user message, before the first one and at the end, where no turn is divided.
-    """
-    questions: list[int | None] = []
-    newest_question = None
-    for index, entry in enumerate(entries):
-        if entry.role == "user":
-            newest_question = index
-        questions.append(None if newest_question == index else newest_question)
-    return [*questions, None]
-
-
-def _find_protected_seqs(entries: Sequence[TranscriptEntry], first_count: int) -> frozenset[int]:
-    """Return the seqs of the first messages, the pinned ones and the newest user message.
-
-    Each comes with the calls or results that it pairs with.
-    """
-    seqs: set[int] = set()
-    message_count = 0
-    newest_user_seq = max((entry.seq for entry in entries if entry.role == "user"), default=None)
-    for piece in split_entries(entries):
-        is_first = message_count < first_count
-        if is_first or any(entry.pinned or entry.seq == newest_user_seq for entry in piece):
-            seqs |= {entry.seq for entry in piece}
-        message_count += len(piece)
-    return frozenset(seqs)

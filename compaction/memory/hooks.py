@@ -9,7 +9,7 @@ from chatcore.providers.base import ChatMessage, Request
 from compaction.core.knobs import RecallKnobs
 from compaction.core.outcome import Segment
 from compaction.core.policy import Policy
-from compaction.core.stages.base import SummaryTask
+from compaction.core.summary import SummaryTask
 from compaction.memory import forgotten, recall
 from compaction.memory.ledger import history, recorder, reference, rules, store
 from compaction.memory.segments import store as segment_store

@@ -9,7 +9,7 @@ from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from compaction.core.estimate import estimate_summary
 from compaction.core.outcome import NumberedLine
 from compaction.core.policy import Policy
-from compaction.core.stages.base import SummaryFailed
+from compaction.core.summary import SummaryFailed
 from compaction.memory.core.ledger.lines import LedgerLine
 from compaction.memory.core.ledger.removal import TakenBack
 from compaction.memory.core.segments.composition import shorten_by_rank

@@ -13,6 +13,7 @@ from compaction.core.budget import Budget
 from compaction.core.knobs import PolicyError
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
+from compaction.core.systems import require_parts
 from compaction.models import CompactionPolicy
 
 logger = logging.getLogger(__name__)
@@ -37,7 +38,11 @@ def has_memory() -> bool:
 
 
 def limit_policy(policy: Policy) -> Policy:
-    """Return what can be done of a policy: nothing that an absent app does."""
+    """Return what can be done of a policy: nothing that the absent app of memory or Lota does.
+
+    Raises PolicyError where that is not enough, because its pass is another system's.
+    """
+    require_parts(policy)
     if not has_memory():
         policy = policy.without_memory()
     return policy if apps.is_installed(LOTA_APP) else policy.without_state()
@@ -51,8 +56,15 @@ def load_policy(name: str) -> Policy:
     if name in PRESETS:
         return _get_preset(name)
     row = CompactionPolicy.objects.filter(name=name, is_active=True).first()
-    if row is None or row.base not in PRESETS:
+    if row is None:
         raise UnknownPolicy(name)
+    return read_row(row)
+
+
+def read_row(row: CompactionPolicy) -> Policy:
+    """Return a stored policy. Raises PolicyError if it is no longer valid, or not here."""
+    if row.base not in PRESETS:
+        raise PolicyError("base", f"is {row.base!r}, a preset that is not installed")
     return limit_policy(Policy.parse(row.overrides, PRESETS[row.base]))
 
 
@@ -131,11 +143,9 @@ def resolve_summary_model(model_name: str) -> str:
 def list_policies() -> dict[str, Policy]:
     """Return every usable policy by its name: the presets, then the stored ones in order."""
     policies_by_name = {name: _get_preset(name) for name in PRESETS}
-    rows = CompactionPolicy.objects.filter(base__in=PRESETS, is_active=True)
-    for row in rows.order_by("name"):
+    for row in CompactionPolicy.objects.filter(is_active=True).order_by("name"):
         try:
-            policy = Policy.parse(row.overrides, PRESETS[row.base])
-            policies_by_name.setdefault(row.name, limit_policy(policy))
+            policies_by_name.setdefault(row.name, read_row(row))
         except PolicyError as error:
             logger.warning("compaction policy %s left out: %s", row.name, error)
     return policies_by_name

@@ -10,8 +10,9 @@ from chatcore.models import Session
 from chatcore.providers.base import Request
 from chatcore.providers.errors import ContextBudgetExceeded, ContextOverflow
 from compaction.core.estimate import estimate_transcript
+from compaction.core.systems import TRIMMERS
 from compaction.core.transcript import Transcript, TranscriptEntry
-from compaction.core.trimming import drop_oldest_to_fit, shorten_results_to_fit, slide_to_fit
+from compaction.core.trimming import drop_oldest_to_fit, shorten_results_to_fit
 from compaction.models import OPEN_STATUSES, CompactionRun, SessionState, find_open_run
 from compaction.requests.measured_request import (
     MeasuredRequest,
@@ -296,10 +297,10 @@ def select_remaining_entries(measured_request: MeasuredRequest) -> Sequence[Tran
         return entries
     if kind == "error":
         return entries
-    if kind == "slide_window":
-        # The window alone may still be too large; then its oldest messages go as well.
-        entries = _slide_window(measured_request)
     limits = measured_request.trim_limits
+    if kind in TRIMMERS:
+        # What is left may still be too large; then its oldest messages go as well.
+        entries = TRIMMERS[kind](entries, measured_request.context.policy, **limits)
     newest_entries = drop_oldest_to_fit(entries, **limits)
     return shorten_results_to_fit(
         newest_entries, knobs=measured_request.context.policy.tool_result, **limits
@@ -380,16 +381,6 @@ def build_notices(measured_request: MeasuredRequest) -> tuple[str, ...]:
     """Return the notices that tell the user that messages were left out of a request."""
     fallback = measured_request.context.policy.fallback
     return (fallback.notice,) if fallback.notify else ()
-
-
-def _slide_window(measured_request: MeasuredRequest) -> Sequence[TranscriptEntry]:
-    policy = measured_request.context.policy
-    return slide_to_fit(
-        measured_request.transcript.entries,
-        first_count=policy.protect.first,
-        fraction=policy.slide.fraction,
-        **measured_request.trim_limits,
-    )
 
 
 def _build_trimmed_request(

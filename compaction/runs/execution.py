@@ -13,7 +13,7 @@ from compaction.core.budget import Budget
 from compaction.core.knobs import PolicyError
 from compaction.core.outcome import Outcome
 from compaction.core.policy import Policy
-from compaction.core.stages.base import Summarize, SummaryFailed
+from compaction.core.summary import Summarize, SummaryFailed
 from compaction.core.transcript import Transcript
 from compaction.models import CompactionRun
 from compaction.runs import history, leases, lifecycle, queue

@@ -11,7 +11,7 @@ from chatcore.providers.base import ChatMessage, Request
 from compaction.core.knobs import RecallKnobs
 from compaction.core.outcome import NumberedLine, Segment
 from compaction.core.policy import Policy
-from compaction.core.stages.base import SummaryFailed, SummaryTask
+from compaction.core.summary import SummaryFailed, SummaryTask
 from compaction.sessions.session_memory import SessionMemory, list_memories
 
 if TYPE_CHECKING:

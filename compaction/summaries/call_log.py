@@ -15,7 +15,7 @@ from django.db.models.functions import Coalesce
 
 from chatcore.base.databases.outages import store_patiently
 from chatcore.base.metrics import counts
-from compaction.core.stages.base import SummaryFailed
+from compaction.core.summary import SummaryFailed
 from compaction.models import CompactionRun, ModelCall, pack_text
 from compaction.summaries.model_calls import CallFailed, CallResult, CallTrace, Prompt
 from compaction.summaries.pace import CallTimes

@@ -10,7 +10,7 @@ from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from compaction import policies
 from compaction.core.credentials import PLACEHOLDER, remove_unsaid_credentials
 from compaction.core.estimate import estimate_by_features
-from compaction.core.stages.base import SummaryFailed
+from compaction.core.summary import SummaryFailed
 from compaction.core.transcript import TranscriptEntry
 from compaction.models import CompactionRun
 from compaction.sessions.memory_app import get_memory

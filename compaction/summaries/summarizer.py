@@ -11,8 +11,7 @@ from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from compaction.core.estimate import estimate_summary
 from compaction.core.outcome import NumberedLine, Segment
 from compaction.core.policy import Policy
-from compaction.core.stages.base import SummaryFailed, SummaryOutcome, SummaryTask
-from compaction.core.stages.summarize import find_objection
+from compaction.core.summary import SummaryFailed, SummaryOutcome, SummaryTask, find_objection
 from compaction.models import CompactionRun, ModelCall
 from compaction.sessions.memory_app import get_memory
 from compaction.sessions.own_sentences import load_own_sentences, restore_sentences

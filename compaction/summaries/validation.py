@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from compaction.core.stages.base import SummaryFailed
+from compaction.core.summary import SummaryFailed
 from compaction.summaries.call_log import Declined
 from compaction.summaries.model_calls import CallResult
 from compaction.summaries.prompt import SYSTEM_PROMPT, TAG_NAMES

@@ -11,7 +11,7 @@ from compaction.core.estimate import estimate_by_features, measure
 from compaction.core.pipeline import run
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
-from compaction.core.stages.base import SummaryOutcome
+from compaction.core.summary import SummaryOutcome
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 from compaction.core.trimming import drop_oldest_to_fit
 from measure.benchmarks.timing import Row, measure_median

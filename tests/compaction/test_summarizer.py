@@ -6,7 +6,7 @@ import pytest
 
 from chatcore.models import Message, Session
 from compaction.core.presets import PRESETS
-from compaction.core.stages.base import SummaryFailed
+from compaction.core.summary import SummaryFailed
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from compaction.summaries import prompt, validation

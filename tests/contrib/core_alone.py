@@ -21,6 +21,7 @@ from chatcore.extension import list_absent_apps
 from chatcore.models import Session, Turn
 from chatcore.transfer import importer
 from compaction.core import presets
+from compaction.models import CompactionPolicy
 from tests.contract.facts import list_commands
 from tests.support.compaction_sessions import fill_session, say, summarize_or_chat
 from tests.support.event_streams import iterate_events, open_api_client
@@ -42,6 +43,9 @@ WORDS = {
     "local_model": r"small model|local.model|embedded (language )?model",
     "mcp_server": r"(?<![\w…])/mcp(?!\w)",
     "metrics": r"prometheus|/metrics\b",
+    "neurolink": r"neurolink",
+    "wolffish": r"wolffish",
+    "baseagent": r"base.?agent",
     "lota": r"working.?state|/(state|memory)\b",
     "memory": r"ledger|lifted from|summary lea(f|ves)|not in the summary|context/missing",
     "sharing": r"shared? (a |this )?chats?\b|\"share\"|/shares?\b|>\s*share\s*<|public links?",
@@ -157,6 +161,24 @@ def test_a_context_is_compacted_and_that_is_undone(
     assert run["status"] == "applied", run
     assert api.post(f"/api/v1/compactions/{run['id']}/rewind").status_code == 200
     assert api.post(f"{address}/messages", {"content": "And now?"}).status_code == 201
+
+
+def test_a_stored_policy_of_an_absent_system_is_named_and_chats_go_on(
+    api: APIClient, admin_client: Client, session: Session, scripted: ScriptedModel
+) -> None:
+    if apps.is_installed("compaction.systems.wolffish"):
+        return
+    row = CompactionPolicy.objects.create(name="old", base="wolffish")
+    Session.objects.filter(pk=session.pk).update(policy="old")
+    address = reverse("admin:compaction_compactionpolicy_changelist")
+    assert "a preset that is not installed" in admin_client.get(address).content.decode()
+    address = reverse("admin:compaction_compactionpolicy_change", args=[row.pk])
+    assert "wolffish (not installed)" in admin_client.get(address).content.decode()
+    output = StringIO()
+    call_command("check", databases=["default"], stderr=output)
+    assert "The stored policy 'old' cannot be used" in output.getvalue()
+    answer = api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": "Hello?"})
+    assert answer.status_code == 201
 
 
 def test_nothing_is_brought_back_without_memory_but_what_was_is_shown(

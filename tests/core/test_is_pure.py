@@ -12,7 +12,12 @@ ROOT = Path(__file__).resolve().parents[2]
 CORES = ("compaction.core", "compaction.memory.core")
 OURS = (
     *CORES,
+    "compaction.systems.kit",
     "compaction.systems.neurolink.budget_check",
+    *(
+        f"compaction.systems.{name}.preset"
+        for name in ("neurolink", "lota", "wolffish", "baseagent")
+    ),
     "textkit.calendar",
     "textkit.code_blocks",
     "textkit.relative_days",
@@ -20,10 +25,11 @@ OURS = (
     "textkit.stems",
     "textkit.stop_words",
 )
+FOLDERS = (*CORES, "compaction.systems.kit")
 FILES = sorted(
     path
     for name in OURS
-    for path in ROOT.glob(f"{name.replace('.', '/')}{'/**/*' * (name in CORES)}.py")
+    for path in ROOT.glob(f"{name.replace('.', '/')}{'/**/*' * (name in FOLDERS)}.py")
 )
 # None of these reads a clock, a file, a socket, the environment or random numbers. To add another
 # one is a decision.
@@ -64,7 +70,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 sys.modules.update(dict.fromkeys(["django", "chatcore", "models_registry"]))
 from compaction.core import pipeline, trimming, presets, budget, estimate, invariants
-from compaction.core.stages.base import SummaryOutcome
+from compaction.core.summary import SummaryOutcome
 from compaction.core.transcript import TranscriptEntry, Transcript
 policy = presets.PRESETS["oneclaw"]
 talk = Transcript(

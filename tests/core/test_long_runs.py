@@ -12,7 +12,7 @@ from compaction.core.invariants import find_violations
 from compaction.core.outcome import Outcome
 from compaction.core.pipeline import run
 from compaction.core.presets import PRESETS
-from compaction.core.stages.base import SummaryOutcome, SummaryTask
+from compaction.core.summary import SummaryOutcome, SummaryTask
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 
 WINDOW, RESERVE, ROUNDS = 50_000, 8_000, 300

@@ -11,19 +11,19 @@ from compaction.core.budget import Budget, plan
 from compaction.core.estimate import LastUsage, Measurement, measure
 from compaction.core.invariants import find_violations
 from compaction.core.outcome import Outcome
-from compaction.core.pipeline import STAGES, run
+from compaction.core.pipeline import run
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
-from compaction.core.stages.base import (
-    ContextDraft,
-    PassContext,
+from compaction.core.summary import (
     Summarize,
     SummaryFailed,
     SummaryOutcome,
     SummaryTask,
+    find_objection,
 )
-from compaction.core.stages.summarize import find_objection
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
+from compaction.systems.kit.drafts import ContextDraft, StageContext
+from compaction.systems.kit.pipeline import STAGES
 
 WINDOW = 8_192
 
@@ -342,7 +342,7 @@ def test_a_tiny_window_keeps_its_newest_quarter_too() -> None:
 
 
 def test_stages_after_the_target_is_met_do_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(draft: ContextDraft, work: PassContext) -> ContextDraft:
+    def refuse(draft: ContextDraft, work: StageContext) -> ContextDraft:
         raise AssertionError("The target was met before this stage.")
 
     run_with_second_stage(monkeypatch, refuse, Summarizer())
@@ -351,7 +351,7 @@ def test_stages_after_the_target_is_met_do_not_run(monkeypatch: pytest.MonkeyPat
 def test_stages_go_on_until_the_target_is_met(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    def look(draft: ContextDraft, work: PassContext) -> ContextDraft:
+    def look(draft: ContextDraft, work: StageContext) -> ContextDraft:
         seen.append(draft.transcript.summary)
         return draft
 
@@ -361,7 +361,7 @@ def test_stages_go_on_until_the_target_is_met(monkeypatch: pytest.MonkeyPatch) -
 
 def run_with_second_stage(
     monkeypatch: pytest.MonkeyPatch,
-    stage: Callable[[ContextDraft, PassContext], ContextDraft],
+    stage: Callable[[ContextDraft, StageContext], ContextDraft],
     summarizer: Summarizer,
 ) -> None:
     monkeypatch.setattr(policy_module, "STAGES", ("summarize", "second"))
@@ -376,7 +376,7 @@ def run_with_second_stage(
 def test_a_stage_that_breaks_an_invariant_installs_nothing(
     remaining: slice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def forgetful(draft: ContextDraft, work: PassContext) -> ContextDraft:
+    def forgetful(draft: ContextDraft, work: StageContext) -> ContextDraft:
         return replace(
             draft,
             transcript=replace(draft.transcript, entries=draft.transcript.entries[remaining]),
@@ -384,6 +384,7 @@ def test_a_stage_that_breaks_an_invariant_installs_nothing(
         )
 
     monkeypatch.setitem(STAGES, "summarize", forgetful)
-    outcome = compact(Transcript(entries=talk(40)))
+    policy = Policy.parse({"stages": ["strip_images", "summarize"]}, ONECLAW)
+    outcome = compact(Transcript(entries=talk(40)), policy=policy)
     assert outcome.status == "failed"
     assert "The summary is empty." in outcome.reason

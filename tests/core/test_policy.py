@@ -8,9 +8,9 @@ import pytest
 
 from compaction.core import policy as policy_module
 from compaction.core.knobs import PolicyError
-from compaction.core.pipeline import STAGES
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW, PRESETS
+from compaction.systems.kit.pipeline import STAGES
 from compaction.systems.lota.state import SECTIONS
 
 

@@ -13,7 +13,7 @@ from compaction.core.invariants import find_violations
 from compaction.core.pipeline import run
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
-from compaction.core.stages.base import SummaryFailed, SummaryOutcome, SummaryTask
+from compaction.core.summary import SummaryFailed, SummaryOutcome, SummaryTask
 from compaction.core.tool_pairs import split_entries
 from compaction.core.transcript import Transcript, TranscriptEntry
 from tests.support.random_transcripts import POLICIES, USAGES, entries, transcripts

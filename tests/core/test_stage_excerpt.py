@@ -8,8 +8,8 @@ import pytest
 
 from compaction.core.outcome import Outcome
 from compaction.core.presets import ONECLAW
-from compaction.core.stages.excerpt import cut_middle
 from compaction.core.transcript import TranscriptEntry
+from compaction.systems.kit.stages.excerpt import cut_middle
 from tests.support.stage_transcripts import answer, build_policy, compact, result, talk, user
 
 KNOBS = ONECLAW.excerpt

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from compaction.core.outcome import Outcome
-from compaction.core.sliding import find_slide_index
 from compaction.core.transcript import Transcript
+from compaction.systems.kit.sliding import find_slide_index
 from tests.support.stage_transcripts import (
     Summarizer,
     answer,

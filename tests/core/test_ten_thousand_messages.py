@@ -4,12 +4,13 @@ import pytest
 
 from compaction.core.budget import plan
 from compaction.core.estimate import count_entry_tokens, measure
-from compaction.core.pipeline import STAGES, run
+from compaction.core.pipeline import run
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
-from compaction.core.stages.base import SummaryOutcome
+from compaction.core.summary import SummaryOutcome
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 from compaction.core.trimming import drop_oldest_to_fit
+from compaction.systems.kit.pipeline import STAGES
 from tests.support.stage_transcripts import compact
 
 

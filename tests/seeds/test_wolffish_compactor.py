@@ -5,8 +5,8 @@ import pytest
 from compaction.core.budget import plan
 from compaction.core.estimate import LastUsage, measure
 from compaction.core.presets import PRESETS
-from compaction.core.stages.excerpt import cut_middle
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
+from compaction.systems.kit.stages.excerpt import cut_middle
 from tests.support.stage_transcripts import (
     Summarizer,
     answer,

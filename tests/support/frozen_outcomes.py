@@ -12,6 +12,7 @@ import random
 import sys
 from dataclasses import asdict, replace
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,14 @@ from compaction.core.estimate import LastUsage, count_entry_tokens, estimate_sum
 from compaction.core.pipeline import run
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
-from compaction.core.stages.base import SummaryFailed, SummaryOutcome, SummaryTask
+from compaction.core.summary import SummaryFailed, SummaryOutcome, SummaryTask
 from compaction.core.tool_output import truncate_output
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
-from compaction.core.trimming import drop_oldest_to_fit, shorten_results_to_fit, slide_to_fit
+from compaction.core.trimming import drop_oldest_to_fit, shorten_results_to_fit
+from compaction.systems.kit.sliding import slide_to_fit
+
+for _name in ("neurolink", "lota", "wolffish", "baseagent"):
+    import_module(f"compaction.systems.{_name}.preset")  # they add their presets
 
 COUNT = 2_000
 FOLDER = Path(__file__).resolve().parents[1] / "data/frozen_outcomes"

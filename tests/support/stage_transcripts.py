@@ -11,7 +11,7 @@ from compaction.core.outcome import Outcome
 from compaction.core.pipeline import run
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW, PRESETS
-from compaction.core.stages.base import SummaryFailed, SummaryOutcome, SummaryTask
+from compaction.core.summary import SummaryFailed, SummaryOutcome, SummaryTask
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 
 WINDOW = 10_000

@@ -9,7 +9,7 @@ from uuid import UUID
 from compaction.core.estimate import estimate_summary
 from compaction.core.outcome import NumberedLine, Segment
 from compaction.core.policy import Policy
-from compaction.core.stages.base import SummaryFailed, SummaryTask
+from compaction.core.summary import SummaryFailed, SummaryTask
 from compaction.memory.core.segments.composition import (
     OUTLINE_TOKENS,
     compose_summary,

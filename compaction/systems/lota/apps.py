@@ -10,3 +10,7 @@ class Lota(ExtensionConfig):
     verbose_name = "Lota"
     session_memory = "compaction.systems.lota.hooks.Lota"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Add the preset."""
+        from compaction.systems.lota import preset  # noqa: F401

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from compaction.core.stages.base import SummaryFailed
+from compaction.core.summary import SummaryFailed
 from compaction.models import CompactionRun
 from compaction.runs.receivers import FORGOTTEN_STATE, select_covering_runs
 from compaction.sessions.session_context import SessionContext

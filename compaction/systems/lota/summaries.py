@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 
-from compaction.core.stages.base import SummaryFailed
+from compaction.core.summary import SummaryFailed
 from compaction.models import ModelCall
 from compaction.summaries import source
 from compaction.summaries.call_log import CallPlace, ProviderBusy

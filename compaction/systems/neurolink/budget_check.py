@@ -13,10 +13,8 @@ from typing import Any
 from compaction.core.budget import Budget, plan
 from compaction.core.estimate import build_counter
 from compaction.core.policy import Policy
-from compaction.core.presets import PRESETS
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
-
-NEUROLINK = PRESETS["neurolink"]
+from compaction.systems.neurolink.preset import NEUROLINK
 
 ELLIPSIS = "..."
 MIN_SHARE = 0.5  # a nicer end may cost up to half of what would fit
@@ -198,7 +196,7 @@ def _dump_json(value: object) -> str:
 
 
 def truncate_to_token_budget(
-    text: str, max_tokens: int, provider: str = "", *, policy: Policy = PRESETS["neurolink"]
+    text: str, max_tokens: int, provider: str = "", *, policy: Policy = NEUROLINK
 ) -> tuple[str, bool]:
     """Return the text, or as much of its beginning as fits with "..." after it, and if it was cut.
 

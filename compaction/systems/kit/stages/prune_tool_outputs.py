@@ -7,25 +7,25 @@ is pruned; if `crossing_item` is `prune`, both are.
 
 from collections.abc import Iterator
 
-from compaction.core.stages.base import ContextDraft, PassContext, apply_edits, count_savings
 from compaction.core.transcript import TranscriptEntry
+from compaction.systems.kit.drafts import ContextDraft, StageContext, apply_edits, count_savings
 
 
-def prune_tool_outputs(draft: ContextDraft, pass_context: PassContext) -> ContextDraft:
+def prune_tool_outputs(draft: ContextDraft, context: StageContext) -> ContextDraft:
     """Prune all old results, or none if that saves fewer real tokens than the policy's minimum.
 
     The tokens of the placeholders are subtracted from what is saved.
     (NeuroLink, Stage 1: Tool Output Pruning; BaseAgent, Pruning)
     """
-    knobs = pass_context.policy.prune
+    knobs = context.policy.prune
     texts = {
         entry.seq: knobs.placeholder
-        for entry in _find_old_results(draft, pass_context)
-        if _can_prune(entry, pass_context)
+        for entry in _find_old_results(draft, context)
+        if _can_prune(entry, context)
     }
-    next_draft = apply_edits(draft, pass_context, "pruned", texts)
+    next_draft = apply_edits(draft, context, "pruned", texts)
     estimated_savings = sum(count_savings(draft, next_draft).values())
-    savings = estimated_savings * pass_context.measurement.token_ratio
+    savings = estimated_savings * context.measurement.token_ratio
     if savings > knobs.minimum_savings:
         return next_draft
     if savings == knobs.minimum_savings and not knobs.strict:
@@ -33,9 +33,9 @@ def prune_tool_outputs(draft: ContextDraft, pass_context: PassContext) -> Contex
     return draft
 
 
-def _find_old_results(draft: ContextDraft, pass_context: PassContext) -> Iterator[TranscriptEntry]:
+def _find_old_results(draft: ContextDraft, context: StageContext) -> Iterator[TranscriptEntry]:
     """Yield the results that are older than the protected number of tokens, newest first."""
-    knobs = pass_context.policy.prune
+    knobs = context.policy.prune
     total = 0.0
     turn_count = 0
     for entry in reversed(draft.transcript.entries):
@@ -44,13 +44,13 @@ def _find_old_results(draft: ContextDraft, pass_context: PassContext) -> Iterato
         if entry.role != "tool" or turn_count < knobs.skip_user_turns:
             continue
         is_after_limit = total >= knobs.protect_tokens
-        total += entry.tokens * pass_context.measurement.token_ratio
+        total += entry.tokens * context.measurement.token_ratio
         crosses_limit = total > knobs.protect_tokens
         if is_after_limit or (crosses_limit and knobs.crossing_item == "prune"):
             yield entry
 
 
-def _can_prune(entry: TranscriptEntry, pass_context: PassContext) -> bool:
-    if entry.tool_name in pass_context.policy.prune.protected_tools:
+def _can_prune(entry: TranscriptEntry, context: StageContext) -> bool:
+    if entry.tool_name in context.policy.prune.protected_tools:
         return False
-    return not pass_context.protection.covers(entry)
+    return not context.protection.covers(entry)

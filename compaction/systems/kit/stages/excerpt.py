@@ -4,33 +4,30 @@ For example, under `wolffish` a tool result of 100,000 characters keeps the firs
 be 15,000, but the cap is 6,000) and the last 3,000, with a marker between them.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from compaction.core.attachments import FENCE, FENCE_END
 from compaction.core.budget import take_share
 from compaction.core.knobs import ExcerptKnobs
-from compaction.core.stages.base import ContextDraft, PassContext, apply_edits
-from compaction.core.stages.strip_images import add_placeholder
 from compaction.core.transcript import TranscriptEntry
+from compaction.systems.kit.drafts import ContextDraft, StageContext, apply_edits
+from compaction.systems.kit.stages.strip_images import add_placeholder
 
-FENCE_END = "</attached_file>"
-FENCE = re.compile(rf'<attached_file name="[^"\n]*">|{FENCE_END}')
 
-
-def excerpt(draft: ContextDraft, pass_context: PassContext) -> ContextDraft:
+def excerpt(draft: ContextDraft, context: StageContext) -> ContextDraft:
     """Cut as many messages as are expected to bring the context down to the target.
 
     A context that is not over its threshold comes here only by hand or because the provider refused
     it; then all of them are cut. Tool calls stay as they are. What was cut before is not cut again.
     (Wolffish, Target Selection)
     """
-    excerpts = _iterate_excerpts(draft.transcript.entries, pass_context)
-    if pass_context.limits.is_over_threshold:
-        excess = pass_context.measure_tokens(draft.transcript) - pass_context.budget.target
-        excerpts = _take_until_saved(excerpts, excess, pass_context)
+    excerpts = _iterate_excerpts(draft.transcript.entries, context)
+    if context.limits.is_over_threshold:
+        excess = context.measure_tokens(draft.transcript) - context.budget.target
+        excerpts = _take_until_saved(excerpts, excess, context)
     texts = {entry.seq: text for entry, text in excerpts}
-    return apply_edits(draft, pass_context, "excerpted", texts)
+    return apply_edits(draft, context, "excerpted", texts)
 
 
 def cut_middle(text: str, knobs: ExcerptKnobs) -> str:
@@ -74,7 +71,7 @@ def _find_open_fence(text: str, position: int) -> str:
 
 
 def _iterate_excerpts(
-    entries: Sequence[TranscriptEntry], pass_context: PassContext
+    entries: Sequence[TranscriptEntry], context: StageContext
 ) -> Iterator[tuple[TranscriptEntry, str]]:
     """Yield the messages that may be cut with their excerpts, in the order in which they are cut.
 
@@ -88,32 +85,32 @@ def _iterate_excerpts(
         (entry for entry in entries if entry.role == "user"),
     )
     for entry in candidates:
-        if pass_context.protection.covers(entry):
+        if context.protection.covers(entry):
             continue
-        text = _cut_entry(entry, pass_context)
+        text = _cut_entry(entry, context)
         if text is not None:
             yield entry, text
 
 
 def _take_until_saved(
-    excerpts: Iterator[tuple[TranscriptEntry, str]], excess: int, pass_context: PassContext
+    excerpts: Iterator[tuple[TranscriptEntry, str]], excess: int, context: StageContext
 ) -> Iterator[tuple[TranscriptEntry, str]]:
     """Yield the first excerpts whose expected savings cover the excess, given in real tokens."""
-    savings_ratio = 1 - pass_context.policy.excerpt.expected_ratio
+    savings_ratio = 1 - context.policy.excerpt.expected_ratio
     while excess > 0 and (candidate := next(excerpts, None)):
         yield candidate
-        entry_tokens = pass_context.to_real_tokens(candidate[0].tokens)
+        entry_tokens = context.to_real_tokens(candidate[0].tokens)
         excess -= max(0, int(entry_tokens * savings_ratio))
 
 
-def _cut_entry(entry: TranscriptEntry, pass_context: PassContext) -> str | None:
+def _cut_entry(entry: TranscriptEntry, context: StageContext) -> str | None:
     """Return the excerpt of a message.
 
     Returns None if a cut makes the text no shorter, or if an edit has shortened it before.
     """
     if entry.original is not None and len(entry.content) < len(entry.original):
         return None
-    text = cut_middle(entry.content, pass_context.policy.excerpt)
+    text = cut_middle(entry.content, context.policy.excerpt)
     if len(text) >= len(entry.content):
         return None
-    return add_placeholder(entry, text, pass_context.policy.strip) if entry.images else text
+    return add_placeholder(entry, text, context.policy.strip) if entry.images else text

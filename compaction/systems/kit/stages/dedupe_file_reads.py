@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from compaction.core.stages.base import ContextDraft, PassContext, apply_edits, count_savings
 from compaction.core.tool_pairs import find_pairs
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
+from compaction.systems.kit.drafts import ContextDraft, StageContext, apply_edits, count_savings
 
 _PATH_ARGUMENTS = (
     "path",
@@ -56,7 +56,7 @@ class _FileRead:
     entry: TranscriptEntry
 
 
-def dedupe_file_reads(draft: ContextDraft, pass_context: PassContext) -> ContextDraft:
+def dedupe_file_reads(draft: ContextDraft, context: StageContext) -> ContextDraft:
     """Replace all but the latest read of each file by a reference, if that saves enough.
 
     Only tool calls and their arguments are examined, never the text of messages: a user or a model
@@ -64,19 +64,17 @@ def dedupe_file_reads(draft: ContextDraft, pass_context: PassContext) -> Context
     (NeuroLink, Stage 2: File Read Deduplication)
     """
     reads_by_file: dict[str, list[_FileRead]] = {}
-    for file_read in _find_reads(draft.transcript.entries, pass_context):
+    for file_read in _find_reads(draft.transcript.entries, context):
         reads_by_file.setdefault(file_read.key, []).append(file_read)
     texts_by_file = {
-        file: _build_references(reads, pass_context)
+        file: _build_references(reads, context)
         for file, reads in reads_by_file.items()
         if len(reads) > 1
     }
     # What a file saves is known only when its placeholders are counted, so all are tried first.
-    full_draft = apply_edits(
-        draft, pass_context, "deduplicated", _merge_texts(texts_by_file.values())
-    )
+    full_draft = apply_edits(draft, context, "deduplicated", _merge_texts(texts_by_file.values()))
     savings = count_savings(draft, full_draft)
-    minimum_ratio = pass_context.policy.dedupe.minimum_ratio
+    minimum_ratio = context.policy.dedupe.minimum_ratio
     worthwhile_texts = [
         texts
         for file, texts in texts_by_file.items()
@@ -84,7 +82,7 @@ def dedupe_file_reads(draft: ContextDraft, pass_context: PassContext) -> Context
     ]
     if len(worthwhile_texts) == len(texts_by_file):
         return full_draft
-    return apply_edits(draft, pass_context, "deduplicated", _merge_texts(worthwhile_texts))
+    return apply_edits(draft, context, "deduplicated", _merge_texts(worthwhile_texts))
 
 
 def parse_whole_read(call: TranscriptCall) -> tuple[str, str] | None:
@@ -129,14 +127,12 @@ def normalize_path(path: str) -> str:
     return ("/" if is_absolute else "") + "/".join(steps)
 
 
-def _find_reads(
-    entries: Sequence[TranscriptEntry], pass_context: PassContext
-) -> Iterator[_FileRead]:
+def _find_reads(entries: Sequence[TranscriptEntry], context: StageContext) -> Iterator[_FileRead]:
     """Yield the reads of whole files in the order of their results.
 
     Errors, and results that an edit has already shortened, are left out.
     """
-    tools = frozenset(pass_context.policy.dedupe.tools)
+    tools = frozenset(context.policy.dedupe.tools)
     for caller, result in find_pairs(entries):
         entry = entries[result]
         is_shortened = entry.original is not None and len(entry.content) < len(entry.original)
@@ -152,12 +148,12 @@ def _find_reads(
             break
 
 
-def _build_references(reads: Sequence[_FileRead], pass_context: PassContext) -> dict[int, str]:
-    placeholder = pass_context.policy.dedupe.placeholder
+def _build_references(reads: Sequence[_FileRead], context: StageContext) -> dict[int, str]:
+    placeholder = context.policy.dedupe.placeholder
     return {
         file_read.entry.seq: placeholder.format(path=file_read.path)
         for file_read in reads[:-1]
-        if not pass_context.protection.covers(file_read.entry)
+        if not context.protection.covers(file_read.entry)
     }
 
 

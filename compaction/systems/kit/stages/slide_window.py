@@ -5,25 +5,26 @@ from dataclasses import replace
 from itertools import accumulate
 
 from compaction.core.estimate import estimate_transcript
-from compaction.core.protection import SplitPoint, find_splits
-from compaction.core.sliding import find_slide_index
-from compaction.core.stages.base import ContextDraft, PassContext
+from compaction.core.protection import SplitPoint
 from compaction.core.tool_pairs import find_piece, find_safe_cuts
 from compaction.core.transcript import TranscriptEntry
+from compaction.systems.kit.drafts import ContextDraft, StageContext
+from compaction.systems.kit.protection import find_splits
+from compaction.systems.kit.sliding import find_slide_index
 
 
-def slide_window(draft: ContextDraft, pass_context: PassContext) -> ContextDraft:
+def slide_window(draft: ContextDraft, context: StageContext) -> ContextDraft:
     """Move the boundary forward until the context fits; edit nothing.
 
     The first messages and the pinned ones stay, and so does the newest question: the model needs
     it, and no summary has it. (NeuroLink, Stage 4: Sliding Window Truncation)
     """
-    if pass_context.fits(draft.transcript):
+    if context.fits(draft.transcript):
         return draft
     question_seqs = _find_newest_question(draft.transcript.entries)
-    for split in find_splits(draft.transcript, pass_context.limits):
+    for split in find_splits(draft.transcript, context.limits):
         exempt_seqs = split.exempt_seqs | question_seqs
-        next_draft = _slide_draft(draft, pass_context, replace(split, exempt_seqs=exempt_seqs))
+        next_draft = _slide_draft(draft, context, replace(split, exempt_seqs=exempt_seqs))
         if next_draft is not draft:
             return next_draft
     return draft
@@ -38,9 +39,9 @@ def _find_newest_question(entries: Sequence[TranscriptEntry]) -> frozenset[int]:
     return frozenset()
 
 
-def _slide_draft(draft: ContextDraft, pass_context: PassContext, split: SplitPoint) -> ContextDraft:
+def _slide_draft(draft: ContextDraft, context: StageContext, split: SplitPoint) -> ContextDraft:
     entries = draft.transcript.entries
-    start_index = _find_start(draft, pass_context, split)
+    start_index = _find_start(draft, context, split)
     left_out_seqs = tuple(
         entry.seq for entry in entries[:start_index] if entry.seq not in split.exempt_seqs
     )
@@ -53,14 +54,14 @@ def _slide_draft(draft: ContextDraft, pass_context: PassContext, split: SplitPoi
         boundary_seq=max(entries[start_index].seq, draft.transcript.boundary_seq or 0),
         # The summary covers no more than before: exempt messages after it are still to be covered.
         summarized_up_to=draft.transcript.last_summarized_seq or None,
-        marker=pass_context.policy.slide.marker,
+        marker=context.policy.slide.marker,
     )
     return replace(
         draft, transcript=next_transcript, left_out_seqs=(*draft.left_out_seqs, *left_out_seqs)
     )
 
 
-def _find_start(draft: ContextDraft, pass_context: PassContext, split: SplitPoint) -> int:
+def _find_start(draft: ContextDraft, context: StageContext, split: SplitPoint) -> int:
     """Return the index of the first message that stays for its age, exempt ones aside."""
     entries = draft.transcript.entries
     stop = next(
@@ -70,19 +71,19 @@ def _find_start(draft: ContextDraft, pass_context: PassContext, split: SplitPoin
     start = next(
         (index for index, entry in enumerate(entries) if entry.seq not in split.exempt_seqs), stop
     )
-    total_estimate = estimate_transcript(draft.transcript, pass_context.policy)
+    total_estimate = estimate_transcript(draft.transcript, context.policy)
     removable_tokens = _sum_removable_tokens(entries, split.exempt_seqs)
 
     def fits(index: int) -> bool:
         remaining_estimate = total_estimate - removable_tokens[index]
-        return pass_context.to_real_tokens(remaining_estimate) <= pass_context.budget.target
+        return context.to_real_tokens(remaining_estimate) <= context.budget.target
 
     return find_slide_index(
         find_safe_cuts(entries),
         start=start,
         stop=stop,
         length=len(entries),
-        fraction=pass_context.policy.slide.fraction,
+        fraction=context.policy.slide.fraction,
         fits=fits,
     )
 

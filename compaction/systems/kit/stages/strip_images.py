@@ -1,24 +1,24 @@
 """Send tool results and older messages without their images, with a text in their place."""
 
 from compaction.core.knobs import StripKnobs
-from compaction.core.stages.base import ContextDraft, PassContext, apply_edits
 from compaction.core.transcript import TranscriptEntry
+from compaction.systems.kit.drafts import ContextDraft, StageContext, apply_edits
 
 
-def strip_images(draft: ContextDraft, pass_context: PassContext) -> ContextDraft:
+def strip_images(draft: ContextDraft, context: StageContext) -> ContextDraft:
     """Replace images by a placeholder, before the text of the message.
 
     Those of tool results go wherever they stand, unless they are pinned; those of other messages
     only where these are not protected. A message with few characters is not spared as elsewhere:
     its image is what takes the tokens. (Wolffish, The Compaction Flow, step 1)
     """
-    knobs = pass_context.policy.strip
+    knobs = context.policy.strip
     texts = {
         entry.seq: add_placeholder(entry, entry.content, knobs)
         for entry in draft.transcript.entries
-        if entry.images and _may_lose_images(entry, pass_context)
+        if entry.images and _may_lose_images(entry, context)
     }
-    return apply_edits(draft, pass_context, "images_stripped", texts)
+    return apply_edits(draft, context, "images_stripped", texts)
 
 
 def add_placeholder(entry: TranscriptEntry, text: str, knobs: StripKnobs) -> str:
@@ -29,8 +29,8 @@ def add_placeholder(entry: TranscriptEntry, text: str, knobs: StripKnobs) -> str
     return f"{placeholder}\n{text}" if text else placeholder
 
 
-def _may_lose_images(entry: TranscriptEntry, pass_context: PassContext) -> bool:
+def _may_lose_images(entry: TranscriptEntry, context: StageContext) -> bool:
     if entry.role != "tool":
-        return not pass_context.protection.covers(entry, include_small=False)
-    up_to_seq = pass_context.protection.up_to_seq
+        return not context.protection.covers(entry, include_small=False)
+    up_to_seq = context.protection.up_to_seq
     return not entry.pinned and (up_to_seq is None or entry.seq <= up_to_seq)

@@ -1,0 +1,1 @@
+"""BaseAgent, as far as it differs from `oneclaw`."""

@@ -1,0 +1,1 @@
+"""Wolffish, as far as it differs from `oneclaw`."""
