@@ -119,8 +119,9 @@ def _asks_by_system(
     """Return True if a system text other than the conversation's asks for a summary of it."""
     if not may_ask_by_system(completion_request):
         return False
-    session = histories.find_summarized_session(request.user, keeping, completion_request.messages)
-    return session is not None and session.system_prompt != completion_request.system
+    messages = completion_request.messages
+    sessions = histories.find_summarized_sessions(request.user, keeping, messages)
+    return bool(sessions) and sessions[0].system_prompt != completion_request.system
 
 
 def begin_answer(

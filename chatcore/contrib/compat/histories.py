@@ -10,13 +10,15 @@ comes after it, also the result of a call, is stored with it, as the client send
 
 A program that compacts its conversation by itself asks for a summary, and goes on with a history
 that begins with it. So the summaries that were written here are noted for a few days, with the
-conversation whose history came with the request.
+conversation whose history came with the request. Equal summaries of several conversations are told
+apart by the calls, or the answers, that the program sends behind them.
 """
 
 import hashlib
 import json
 import logging
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+import uuid
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -47,9 +49,13 @@ KEPT_DAYS = 3
 # Of a summary that a program asked for: what it has at least, and how much of it comes back.
 MIN_SUMMARY_CHARS = 20
 MIN_SUMMARY_RATIO = 0.3
+MAX_NOTES = 32  # the newest ones that are looked at
+NO_HEAD = (0, 0)
 # A quote has the first line of messages, up to this length; so many of the newest are looked for.
 QUOTED_CHARS = 200
 MAX_QUOTED = 200
+# Conversations with about as much in a quote as the best one: any of them may be meant.
+MIN_QUOTED_RATIO = 0.8
 
 
 @dataclass(kw_only=True)
@@ -149,15 +155,15 @@ def find_asked_session(
     return row.session if row else None
 
 
-def find_summarized_session(
+def find_summarized_sessions(
     user: User, keeping: Keeping, messages: Sequence[ClientMessage]
-) -> Session | None:
-    """Return the session that a summary is about: of its history, or of a part or quote of it."""
+) -> list[Session]:
+    """Return the sessions that a summary may be about, the most recently used one first.
+
+    It is of the whole history of one, or of a part or a quote of it.
+    """
     session = find_asked_session(user, keeping, messages)
-    if session is None:
-        text = "\n".join(message.content for message in messages)
-        session = _find_quoted_session(_hash_client(user, keeping), text)
-    return session
+    return [session] if session else _find_quoted_sessions(_hash_client(user, keeping), messages)
 
 
 def _note_summary(
@@ -167,29 +173,77 @@ def _note_summary(
     if len(text) < MIN_SUMMARY_CHARS:
         return
     client = _hash_client(user, keeping)
-    session = find_summarized_session(user, keeping, messages)
-    if session is None:
-        return
+    # The program summarizes what it is running, so the note of the session used last is the newest.
+    sessions = reversed(find_summarized_sessions(user, keeping, messages))
     try:
-        HistoryKey.objects.create(client=client, session=session, summary=text)
+        for session in sessions:
+            HistoryKey.objects.create(client=client, session=session, summary=text)
     except DatabaseError:
         logger.exception("The summary of a program is not noted")
 
 
 def _find_summarized(client: str, messages: Sequence[ClientMessage]) -> KnownHistory | None:
-    """Return the conversation of a history that begins with a summary which was written here."""
+    """Return the conversation of a history that begins with a summary which was written here.
+
+    None if summaries of several conversations match, and nothing behind them says which one.
+    """
     notes = HistoryKey.objects.filter(client=client, used_at__gte=_get_oldest())
-    for note in notes.exclude(summary="").order_by("-used_at", "-pk")[:MAX_CANDIDATES]:
-        length = _measure_head(note.summary, messages)
-        rows = HistoryKey.objects.filter(session=note.session_id, session__discard_at=None)
-        row = rows.filter(summary="").select_related("session__model__provider").first()
-        if length and row:
-            return KnownHistory(row=row, session=row.session, summary_length=length)
-    return None
+    notes = notes.exclude(summary="").filter(session__discard_at=None).order_by("-used_at", "-pk")
+    heads: dict[uuid.UUID, tuple[int, int]] = {}
+    for note in notes[:MAX_NOTES]:
+        head = _measure_head(note.summary, messages)
+        if note.session_id and head > heads.get(note.session_id, NO_HEAD):
+            heads[note.session_id] = head
+    heads = {key: head for key, head in heads.items() if _has_calls(key, messages[head[1] :])}
+    longest = max((found_chars for found_chars, _ in heads.values()), default=0)
+    heads = {key: head for key, head in heads.items() if head[0] == longest}
+    session_id = _choose_session(heads, messages)
+    if session_id is None:
+        return None
+    rows = HistoryKey.objects.filter(session=session_id, summary="")
+    row = rows.select_related("session__model__provider").first()
+    if row is None:
+        return None
+    return KnownHistory(row=row, session=row.session, summary_length=heads[session_id][1])
 
 
-def _measure_head(summary: str, messages: Sequence[ClientMessage]) -> int:
-    """Return how many messages end with the one that has a summary; 0 if none has.
+def _choose_session(
+    heads: Mapping[uuid.UUID, tuple[int, int]], messages: Sequence[ClientMessage]
+) -> uuid.UUID | None:
+    """Return the only session, or the first one with the calls or answers behind the summary."""
+    session_ids = list(heads)
+    if len(session_ids) > 1:
+        tails = {key: messages[length:] for key, (_, length) in heads.items()}
+        if not any(message.calls for tail in tails.values() for message in tail):
+            session_ids = [key for key, tail in tails.items() if _has_an_answer(key, tail)]
+            session_ids = session_ids if len(session_ids) == 1 else []
+    return session_ids[0] if session_ids else None
+
+
+def _has_calls(session_id: uuid.UUID, messages: Sequence[ClientMessage]) -> bool:
+    """Return True if a session has all calls of these messages."""
+    call_ids = {call.id for message in messages for call in message.calls}
+    if not call_ids:
+        return True
+    stored_messages = Message.objects.filter(session=session_id).exclude_superseded()
+    answered = stored_messages.filter(tool_call_id__in=call_ids)
+    missing_ids = call_ids - set(answered.values_list("tool_call_id", flat=True))
+    answers = stored_messages.filter(role=Message.Role.ASSISTANT).order_by("-seq")
+    newest_answer = answers.first() if missing_ids else None
+    newest_calls = newest_answer.tool_calls if newest_answer else []
+    return missing_ids <= {call["id"] for call in newest_calls}
+
+
+def _has_an_answer(session_id: uuid.UUID, messages: Sequence[ClientMessage]) -> bool:
+    """Return True if an answer of these messages is one of a session."""
+    texts = {normalize_text(each.content) for each in messages if each.role == "assistant"}
+    answers = Message.objects.filter(session=session_id, role=Message.Role.ASSISTANT)
+    newest_answers = answers.exclude_superseded().order_by("-seq")[:MAX_QUOTED]
+    return any(normalize_text(each.content) in texts for each in newest_answers)
+
+
+def _measure_head(summary: str, messages: Sequence[ClientMessage]) -> tuple[int, int]:
+    """Return how much of a summary is in a message, and how many messages end with that one.
 
     Programs leave out what the model thought, and write texts of their own around it.
     """
@@ -199,22 +253,27 @@ def _measure_head(summary: str, messages: Sequence[ClientMessage]) -> int:
     for index, message in enumerate(messages[:MAX_MESSAGES]):
         found_chars = sum(len(piece) for piece in pieces if piece in message.content)
         if message.role != "tool" and not message.calls and found_chars >= min_chars:
-            return index + 1
-    return 0
+            return found_chars, index + 1
+    return NO_HEAD
 
 
-def _find_quoted_session(client: str, text: str) -> Session | None:
-    """Return the session of which most is quoted in a text; None if nothing is."""
+def _find_quoted_sessions(client: str, messages: Sequence[ClientMessage]) -> list[Session]:
+    """Return the sessions of which most is in messages or quoted there, last used ones first."""
+    text = "\n".join(message.content for message in messages)
     rows = HistoryKey.objects.filter(client=client, session__discard_at=None, summary="")
-    best_session, best_chars = None, 0
-    for row in rows.exclude(session=None).order_by("-used_at", "-pk")[:MAX_CANDIDATES]:
-        messages = Message.objects.filter(session=row.session_id).exclude_superseded()
-        beginnings = messages.order_by("-seq").values_list(Left("content", QUOTED_CHARS), flat=True)
+    rows = rows.exclude(session=None)
+    chars_of: dict[Session, int] = {}
+    for row in rows.select_related("session").order_by("-used_at", "-pk")[:MAX_CANDIDATES]:
+        if row.session is None or not _has_calls(row.session.pk, messages):
+            continue
+        stored_messages = Message.objects.filter(session=row.session).exclude_superseded()
+        beginnings = stored_messages.order_by("-seq").values_list(
+            Left("content", QUOTED_CHARS), flat=True
+        )
         lines = {beginning.strip().partition("\n")[0] for beginning in beginnings[:MAX_QUOTED]}
-        chars = sum(len(line) for line in lines if line in text)
-        if chars > best_chars:
-            best_session, best_chars = row.session, chars
-    return best_session
+        chars_of[row.session] = sum(len(line) for line in lines if line in text)
+    min_chars = max(chars_of.values(), default=0) * MIN_QUOTED_RATIO
+    return [session for session, chars in chars_of.items() if chars and chars >= min_chars]
 
 
 def _find_last_answer(messages: Sequence[ClientMessage]) -> int:

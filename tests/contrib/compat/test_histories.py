@@ -379,3 +379,97 @@ def test_a_summary_in_the_middle_of_a_task_goes_on_with_its_calls(
     assert "parser of dates" in str(sent)
     assert [each["role"] for each in sent][-2:] == ["assistant", "tool"]
     assert session.turns.get().status == "completed"
+
+
+class Run:
+    """A program's run of a task with calls, which has its older messages summarized."""
+
+    def __init__(self, post: Post, scripted: ScriptedModel, path: str, prefix: str) -> None:
+        self.post, self.scripted, self.path, self.prefix = post, scripted, path, prefix
+        self.history: list[Any] = ["Look."]
+        if path == "/v1/messages":
+            self.tools: list[Any] = [{"name": "look", "input_schema": {"type": "object"}}]
+        else:
+            self.tools = [{"type": "function", "function": {"name": "look"}}]
+        self.count = 0
+        self.go_on()
+
+    def go_on(self) -> None:
+        self.count += 1
+        call_id, arguments = f"{self.prefix}{self.count}", {"a": self.count}
+        call = make_tool_call("look", arguments, id=call_id)
+        self.scripted.script(Reply(text=f"Step {self.count} it is.", tool_calls=[call]))
+        self.post(*self.history, tools=self.tools)
+        answer, result = write_round(self.path, call_id, arguments)
+        if self.path == "/v1/messages":
+            answer["content"].insert(0, {"type": "text", "text": f"Step {self.count} it is."})
+        else:
+            answer["content"] = f"Step {self.count} it is."
+        self.history += [answer, result]
+
+    def summarize(self, kind: str) -> None:
+        """Ask for a summary of all but the newest round."""
+        self.scripted.script(Reply(text=LONG_SUMMARY))
+        quote = "\n\n".join(f"[Assistant]: Step {number} it is." for number in range(1, self.count))
+        asked = [{"role": "user", "content": "Then, generate the snapshot."}]
+        if kind == "part":
+            asked = write("Look.") + self.history[1:-2] + asked
+        else:
+            asked[0]["content"] = f"<conversation>\n[User]: Look.\n\n{quote}\n</conversation>"
+        if self.path == "/v1/messages":
+            self.post(*asked, system=SUMMARY_SYSTEM)
+        else:
+            self.post({"role": "system", "content": SUMMARY_SYSTEM}, *asked)
+        self.history = [f"{LONG_SUMMARY}\n\nGo on.", *self.history[-2:]]
+
+
+def load_call_ids(session: Session) -> list[str]:
+    answers = session.messages.exclude_superseded().filter(role="assistant").order_by("seq")
+    return [call["id"] for answer in answers for call in answer.tool_calls]
+
+
+@pytest.mark.parametrize("kind", ["part", "quoted"])
+@pytest.mark.parametrize("is_interleaved", [True, False])
+def test_equal_summaries_lead_each_run_of_a_task_into_its_own_conversation(
+    post: Post, scripted: ScriptedModel, path: str, kind: str, is_interleaved: bool
+) -> None:
+    if is_interleaved:
+        runs = [Run(post, scripted, path, prefix) for prefix in ("left", "right")]
+        steps = [(run, step) for step in ("on", "on", "sum", "on", "on") for run in runs]
+    else:
+        first = Run(post, scripted, path, "left")
+        steps = [(first, step) for step in ("on", "on", "sum", "on", "on")]
+    for run, step in steps:
+        run.summarize(kind) if step == "sum" else run.go_on()
+    if not is_interleaved:
+        second = Run(post, scripted, path, "right")
+        for step in ("on", "on", "sum", "on", "on"):
+            second.summarize(kind) if step == "sum" else second.go_on()
+    found_ids = sorted(load_call_ids(session) for session in Session.objects.all())
+    assert found_ids == [
+        [f"{prefix}{number}" for number in range(1, 6)] for prefix in ("left", "right")
+    ]
+
+
+@pytest.mark.parametrize("kind", ["part", "quoted"])
+def test_of_runs_that_are_equal_in_all_the_one_used_last_goes_on(
+    post: Post, scripted: ScriptedModel, path: str, kind: str
+) -> None:
+    for _ in range(2):
+        run = Run(post, scripted, path, "c")
+        for step in ("on", "on", "sum", "on", "on"):
+            run.summarize(kind) if step == "sum" else run.go_on()
+    found_ids = [load_call_ids(session) for session in Session.objects.all()]
+    assert found_ids == [["c1", "c2", "c3", "c4", "c5"]] * 2
+
+
+def test_a_summary_of_two_conversations_leads_into_none_where_nothing_tells_them_apart(
+    post: Post, scripted: ScriptedModel, path: str
+) -> None:
+    scripted.script(*(Reply(text=text) for text in ("a1", "a1", "a2", "a2")))
+    for history in (["Fix it: q1"], ["Fix it: q1", "a1", "q2"]):
+        post(*history)
+        post(*history)
+    ask_for_summary(post, path, scripted, "quoted")
+    post(LONG_SUMMARY, "a2", "q3")
+    assert [len(load_texts(session)) for session in Session.objects.all()] == [4, 4]
