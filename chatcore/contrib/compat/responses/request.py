@@ -23,6 +23,7 @@ from chatcore.contrib.compat.chat_completions.side_calls import (
     asks_for_summary,
 )
 from chatcore.contrib.compat.client_messages import build_tools
+from chatcore.contrib.compat.known_types import RESPONSES_TOOLS
 from chatcore.contrib.compat.programs import (
     MAX_SESSION_NAME_CHARS,
     SESSION_HEADER,
@@ -47,6 +48,7 @@ MAX_METADATA_KEY = 64
 MAX_METADATA_VALUE = 512
 MIN_OUTPUT_TOKENS = 16
 NUMBERS = {"temperature", "top_p", "presence_penalty", "frequency_penalty"}
+OWN_KINDS = {"function", "custom", "mcp", "allowed_tools"}  # of choices, with members of their own
 REPEATED_FIELDS = NUMBERS | {
     "background",
     "max_output_tokens",
@@ -104,6 +106,18 @@ class ServerChoice(Repeated):
         return {"type": "function", "function": {"name": name}}
 
 
+def _refuse_own_kinds(type: str) -> str:
+    if type in OWN_KINDS:
+        raise ValueError("Other members are missing.")
+    return type
+
+
+class TypeChoice(Repeated):
+    """The choice of a tool by its type alone: one that has no name."""
+
+    type: Annotated[str, AfterValidator(_refuse_own_kinds)]
+
+
 class AllowedTools(Repeated):
     """The only tools that are offered to the model.
 
@@ -111,7 +125,7 @@ class AllowedTools(Repeated):
     """
 
     type: Literal["allowed_tools"]
-    tools: list[Annotated[FunctionChoice | ServerChoice, Field(discriminator="type")]]
+    tools: list[Annotated[FunctionChoice | ServerChoice, Field(discriminator="type")] | TypeChoice]
     mode: Mode | None = None
 
     def build_param(self) -> object:
@@ -122,10 +136,11 @@ class AllowedTools(Repeated):
         """Return the choice as the response repeats it."""
         return super().build_echo() | {"mode": self.mode or "auto"}
 
-    def names(self, name: str) -> bool:
-        """Return True for a function that may be called."""
-        choices = (tool for tool in self.tools if isinstance(tool, FunctionChoice))
-        return any(choice.stored_name == name for choice in choices)
+    def list_names(self, tools: RequestTools) -> set[str | None]:
+        """Return the names of the tools that may be called, without those of servers."""
+        names = {tool.stored_name for tool in self.tools if isinstance(tool, FunctionChoice)}
+        types = [tool.type for tool in self.tools if isinstance(tool, TypeChoice)]
+        return names | {tools.find_by_type(type) for type in types}
 
     def names_server(self, label: str) -> bool:
         """Return True for a server whose tools may be called."""
@@ -134,7 +149,9 @@ class AllowedTools(Repeated):
 
 
 ToolChoice = (
-    Mode | Annotated[FunctionChoice | ServerChoice | AllowedTools, Field(discriminator="type")]
+    Mode
+    | Annotated[FunctionChoice | ServerChoice | AllowedTools, Field(discriminator="type")]
+    | TypeChoice
 )
 
 
@@ -336,7 +353,9 @@ def parse_response_request(
     servers = _select_servers(body, request_tools, model)
     tools = build_tools(list(request_tools.definitions.values()), model)
     if isinstance(body.tool_choice, AllowedTools):
-        tools = [tool for tool in tools if body.tool_choice.names(tool["name"])]
+        allowed_names = body.tool_choice.list_names(request_tools)
+        tools = [tool for tool in tools if tool["name"] in allowed_names]
+    choice, left_out = _build_choice(body, request_tools)
     conversation_id = _parse_conversation_id(body, response_input)
     thresholds = [entry.compact_threshold for entry in body.context_management]
     return ResponseRequest(
@@ -344,7 +363,7 @@ def parse_response_request(
         input=response_input,
         tools=tools,
         servers=servers,
-        params=_build_params(body, model, has_tools=bool(tools or servers)),
+        params=_build_params(body, model, choice if tools or servers else None),
         echo=_build_echo(body, request_tools, model),
         stream=body.stream,
         previous_response_id=body.previous_response_id,
@@ -353,7 +372,11 @@ def parse_response_request(
         beside=beside,
         history_seed=keeping.token_id,
         compact_threshold=next((each for each in reversed(thresholds) if each), None),
-        ignored_fields=(*request_tools.ignored_fields, *response_input.ignored_fields),
+        ignored_fields=(
+            *request_tools.ignored_fields,
+            *left_out,
+            *response_input.ignored_fields,
+        ),
     )
 
 
@@ -430,8 +453,29 @@ def _build_echo(body: ResponseBody, tools: RequestTools, model: AiModel) -> dict
     }
 
 
-def _build_params(body: ResponseBody, model: AiModel, *, has_tools: bool) -> dict[str, object]:
-    """Return the parameters for the provider, checked like those of a session."""
+def _build_choice(body: ResponseBody, tools: RequestTools) -> tuple[object, list[str]]:
+    """Return the choice of a tool in the words of chat completions, and what was left out of it.
+
+    A tool that is left out cannot be chosen. Raises the 400 problem for a type that is neither
+    known nor among the tools.
+    """
+    choice = body.tool_choice
+    if not isinstance(choice, TypeChoice):
+        return (choice if isinstance(choice, str) else choice.build_param()), []
+    types = RESPONSES_TOOLS.keys() | {tool.get("type") for tool in body.tools}
+    if choice.type not in types:
+        raise InvalidFieldError("tool_choice.type", "None of the tools has this type.")
+    name = tools.find_by_type(choice.type)
+    if name is None:
+        return "auto", [f"tool_choice.{choice.type[:64]}"]
+    return {"type": "function", "function": {"name": name}}, []
+
+
+def _build_params(body: ResponseBody, model: AiModel, choice: object) -> dict[str, object]:
+    """Return the parameters for the provider, checked like those of a session.
+
+    `choice` is that of a tool; None without tools.
+    """
     values = body.model_dump(include=NUMBERS, exclude_unset=True)
     values |= {
         "max_tokens": body.max_output_tokens,
@@ -440,11 +484,9 @@ def _build_params(body: ResponseBody, model: AiModel, *, has_tools: bool) -> dic
         "reasoning_effort": body.reasoning.effort,
         "response_format": body.text.format.build_param() if body.text.format else None,
     }
-    if has_tools:
-        choice = body.tool_choice
-        values["tool_choice"] = choice if isinstance(choice, str) else choice.build_param()
-        if values["tool_choice"] == "auto":
-            del values["tool_choice"]
+    if choice:
+        if choice != "auto":
+            values["tool_choice"] = choice
         # A model that knows that it may make one call chooses the one that it needs most.
         if not body.parallel_tool_calls or body.max_tool_calls == 1:
             values["parallel_tool_calls"] = False

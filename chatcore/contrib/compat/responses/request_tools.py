@@ -21,6 +21,7 @@ from chatcore.tools.mcp.turn_servers import RequestServer
 from chatcore.turns.client_tools import CLIENT_FORM
 
 SEARCH_NAME = "tool_search"
+WEB_SEARCH_NAME = "web_search"
 Definition = dict[str, Any]
 
 
@@ -94,12 +95,12 @@ class WebSearchTool(Body):
 
     def build_definition(self) -> Definition:
         """Return the tool with its form in Anthropic's protocol."""
-        native: dict[str, object] = {"type": "web_search_20250305", "name": "web_search"}
+        native: dict[str, object] = {"type": "web_search_20250305", "name": WEB_SEARCH_NAME}
         if self.filters and self.filters.allowed_domains:
             native["allowed_domains"] = self.filters.allowed_domains
         if self.user_location:
             native["user_location"] = {"type": "approximate"} | self.user_location
-        return {"name": "web_search", "parameters": {}, "native": native}
+        return {"name": WEB_SEARCH_NAME, "parameters": {}, "native": native}
 
 
 CLIENT_TOOLS: Mapping[str, type[FunctionTool | CustomTool | SearchTool]] = {
@@ -121,6 +122,14 @@ class RequestTools:
     servers: dict[str, RequestServer] = field(default_factory=dict)
     echo: list[Mapping[str, object]] = field(default_factory=list)
     ignored_fields: list[str] = field(default_factory=list)
+
+    def find_by_type(self, type: str) -> str | None:
+        """Return the name of the tool that a client knows by its type alone, if it is offered."""
+        is_search = find_handling("responses.tools", type) is Handling.PASSED_ON
+        name = WEB_SEARCH_NAME if is_search else type
+        definition = self.definitions.get(name, {})
+        is_meant = definition.get("native") or definition.get(CLIENT_FORM, {}).get("type") == type
+        return name if is_meant else None
 
 
 def join_name(name: str, namespace: str) -> str:

@@ -211,6 +211,48 @@ def test_a_search_of_the_web_is_passed_on_to_a_provider_that_has_it(
     assert raw.headers["X-Ignored-Fields"] == "tools.web_search"
 
 
+@pytest.mark.parametrize("type", ["web_search", "web_search_preview"])
+def test_a_search_of_the_web_is_chosen_where_its_provider_has_it(
+    client: OpenAI, scripted: ScriptedModel, type: str
+) -> None:
+    speak_anthropic(scripted)
+    choices: list[Any] = [
+        {"type": type},
+        {"type": "allowed_tools", "mode": "required", "tools": [{"type": type}]},
+    ]
+    search: Any = {"type": type}
+    for choice in choices:
+        raw = client.responses.with_raw_response.create(
+            model=MODEL, input="Hi", tools=[search, WEATHER], tool_choice=choice
+        )
+        assert "X-Ignored-Fields" not in raw.headers
+        resource: Any = raw.http_response.json()
+        assert resource["tool_choice"] == choice
+    named, allowed = (request.json for request in scripted.requests[-2:])
+    assert named["tool_choice"] == {"type": "tool", "name": "web_search"}
+    assert [tool["name"] for tool in allowed["tools"]] == ["web_search"]
+    assert allowed["tool_choice"] == {"type": "any"}
+
+
+@pytest.mark.parametrize("type", ["web_search", "file_search", "image_generation", "of_next_year"])
+@pytest.mark.parametrize("tools", [[], [WEATHER]])
+def test_a_choice_of_a_tool_that_no_server_here_runs_is_left_out_and_named(
+    client: OpenAI, scripted: ScriptedModel, type: str, tools: list[Any]
+) -> None:
+    choice: Any = {"type": type}
+    raw = client.responses.with_raw_response.create(
+        model=MODEL, input="Hi", tools=[choice, *tools], tool_choice=choice
+    )
+    assert raw.headers["X-Ignored-Fields"] == f"tools.{type}, tool_choice.{type}"
+    assert "tool_choice" not in list_completions(scripted)[-1].json
+    allowed: Any = {"type": "allowed_tools", "mode": "required", "tools": [choice]}
+    raw = client.responses.with_raw_response.create(
+        model=MODEL, input="Hi", tools=[choice, *tools], tool_choice=allowed
+    )
+    assert raw.headers["X-Ignored-Fields"] == f"tools.{type}"
+    assert "tools" not in list_completions(scripted)[-1].json
+
+
 def test_calls_over_the_limit_are_ignored(client: OpenAI, scripted: ScriptedModel) -> None:
     paris = make_tool_call("weather", {"city": "Paris"}, id="call_paris")
     scripted.default = Reply(tool_calls=[ROME, OSLO, paris])
