@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from django.conf import settings
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, get_user_model
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.utils import timezone
@@ -73,7 +73,8 @@ def _find_valid_sessions(session_keys: Collection[str]) -> Iterator[str]:
         }
         user_ids = {user_id for user_id, _ in sessions.values()}
         users = {
-            str(user.pk): user for user in User.objects.filter(pk__in=user_ids, is_active=True)
+            str(user.pk): user
+            for user in get_user_model()._default_manager.filter(pk__in=user_ids, is_active=True)
         }
         for key, (user_id, password_hash) in sessions.items():
             user = users.get(user_id)

@@ -12,7 +12,7 @@ from allauth.usersessions.models import UserSession
 from axes.models import AccessAttempt, AccessFailureLog, AccessLog
 from django.apps import apps
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth import SESSION_KEY
+from django.contrib.auth import SESSION_KEY, get_user_model
 from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session as BrowserSession
@@ -60,10 +60,10 @@ def erase_user(user: User, *, by: object = None) -> Erasure:
     with transaction.atomic():
         for related_rows in _list_rows_by_words(pk, words).values():
             related_rows.delete()
-        User.objects.get(pk=pk).delete()
+        get_user_model()._default_manager.get(pk=pk).delete()
         audit.record(
             "user.erased",
-            object_type="auth.user",
+            object_type=get_user_model()._meta.label_lower,
             object_id=pk,
             detail=f"{rows.get('chatcore.session', 0)} sessions",
             actor=by,
@@ -105,9 +105,9 @@ def _find_log_of(words: list[str]) -> list[int]:
     kinds = [
         model
         for model in apps.get_models(include_auto_created=True)
-        if any(field.related_model is User for field in model._meta.fields)
+        if any(field.related_model is get_user_model() for field in model._meta.fields)
     ]
-    types = ContentType.objects.get_for_models(User, *kinds).values()
+    types = ContentType.objects.get_for_models(get_user_model(), *kinds).values()
     any_word = "|".join(map(re.escape, words))
     name = re.compile(rf"(?<![\w@.+-])(?:{any_word})(?![\w@+-]|\.\w)", re.IGNORECASE)
     rows = LogEntry.objects.filter(
@@ -121,7 +121,8 @@ def _find_log_of(words: list[str]) -> list[int]:
 
 def _forget_acts_of_staff(user_pk: object) -> None:
     """Delete what the admin's log says of the person's rows: it has their titles and names."""
-    tables: list[tuple[type[Model], str]] = [(Session, "owner"), *list_owned_tables(User)]
+    tables: list[tuple[type[Model], str]] = [(Session, "owner")]
+    tables += list_owned_tables(get_user_model())
     for model, field_name in tables:
         pks = model._base_manager.filter(**{field_name: user_pk}).values_list("pk", flat=True)
         rows = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(model))
@@ -136,7 +137,7 @@ def _forget_acts_of_staff(user_pk: object) -> None:
 def _shut_out(user: User, words: list[str]) -> None:
     """Sign the person out everywhere, so that nothing new comes."""
     with transaction.atomic():
-        User.objects.filter(pk=user.pk).update(is_active=False)
+        get_user_model()._default_manager.filter(pk=user.pk).update(is_active=False)
         AuthToken.objects.filter(user=user).delete()
         for row in UserSession.objects.filter(user=user):
             row.end()
@@ -165,19 +166,29 @@ def _contains(value: object, marks: set[str]) -> bool:
 def _count_rows(user_pk: int, words: list[str]) -> dict[str, int]:
     """Return how many rows of each table belong to the person with this number."""
     rows_by_words = _list_rows_by_words(user_pk, words)
+    user_model = get_user_model()
     counts = {
-        "auth.user": User.objects.filter(pk=user_pk).count(),
+        user_model._meta.label_lower: user_model._default_manager.filter(pk=user_pk).count(),
         "chatcore.session": Session.all_objects.filter(owner=user_pk).count(),
     }
-    for model, field_name in list_owned_tables(User):
+    for model, field_name in list_owned_tables(user_model):
         if not getattr(model, "outlives_people", False):
             label = f"{model._meta.label_lower}.{field_name}"
             counts[label] = model._base_manager.filter(**{field_name: user_pk}).count()
     return counts | {label: rows.count() for label, rows in rows_by_words.items()}
 
 
+def _goes_with_session(relation: ForeignObjectRel) -> bool:
+    fields = relation.related_model._meta.fields
+    has_session = any(field.related_model is Session for field in fields)
+    return has_session and not getattr(relation.field, "db_constraint", True)
+
+
 def list_owned_tables(user_model: type[Model]) -> list[tuple[type[Model], str]]:
-    """Return the tables that refer to users, with the name of the column; sessions aside."""
+    """Return the tables that refer to users, with the name of the column; sessions aside.
+
+    What has its owner beside its session goes with that.
+    """
     relations = [
         field
         for field in user_model._meta.get_fields(include_hidden=True)
@@ -186,6 +197,6 @@ def list_owned_tables(user_model: type[Model]) -> list[tuple[type[Model], str]]:
     tables: list[tuple[type[Model], str]] = [
         (relation.related_model, relation.field.name)
         for relation in relations
-        if relation.related_model is not Session
+        if relation.related_model is not Session and not _goes_with_session(relation)
     ]
     return sorted(tables, key=lambda table: (table[0]._meta.label, table[1]))

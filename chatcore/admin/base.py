@@ -13,7 +13,7 @@ from allauth.account.models import EmailAddress
 from django.contrib.admin import ShowFacets
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters, InlineModelAdmin
-from django.contrib.auth.models import User
+from django.contrib.auth import get_user_model
 from django.db.models import Field, ForeignKey, JSONField, Model, Q, QuerySet, UUIDField
 from django.forms import BaseModelFormSet, ModelForm
 from django.http import HttpRequest, HttpResponse
@@ -364,7 +364,7 @@ def find_people(name: str, *, limit: int = 20) -> list[int]:
     name = name.strip()
     if not name:
         return []
-    names = User.objects.filter(username__startswith=name).order_by("username")
+    names = get_user_model()._default_manager.filter(username__startswith=name).order_by("username")
     addresses = EmailAddress.objects.filter(email=name.lower())
     keys = [
         *names.values_list("pk", flat=True)[:limit],

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
+from django.contrib.auth import get_user_model
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, Permission, User
 from django.contrib.contenttypes.models import ContentType
@@ -17,7 +18,10 @@ from chatcore.admin.base import ChatcoreAdmin, DeletedObjects
 from chatcore.extension import list_keepers
 from chatcore.models import Session
 
-admin.site.unregister((User, Group))
+# A project that has users of its own may have a page for them, which this one replaces.
+for model in (get_user_model(), Group):
+    if admin.site.is_registered(model):
+        admin.site.unregister(model)
 
 
 class RightsChoice(ChatcoreAdmin):
@@ -35,7 +39,7 @@ class RightsChoice(ChatcoreAdmin):
         return field
 
 
-@admin.register(User)
+@admin.register(get_user_model())
 class UserPage(UserAdmin, RightsChoice):
     """Django's page would load every message of a user before it deletes, and then refuse."""
 
@@ -63,7 +67,7 @@ class UserPage(UserAdmin, RightsChoice):
             return super().delete_view(request, object_id, extra_context)
         if not self.has_delete_permission(request, user):
             raise PermissionDenied
-        self.log_deletions(request, User.objects.filter(pk=user.pk))
+        self.log_deletions(request, get_user_model()._default_manager.filter(pk=user.pk))
         name, pk = str(user), user.pk
         self.delete_model(request, user)
         return self.response_delete(request, name, pk)

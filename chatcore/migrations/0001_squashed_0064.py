@@ -275,7 +275,7 @@ class Migration(migrations.Migration):
                     ('cost', models.DecimalField(blank=True, decimal_places=12, help_text='What the call cost, by the prices at that time; null: unknown.', max_digits=18, null=True)),
                     ('finish_detail', models.TextField(blank=True, db_default='', default='', editable=False, help_text="The stop sequence, or the provider's word for an end before the answer's.")),
                     ('finish_reason', models.CharField(blank=True, choices=[('stop', 'Stop'), ('tool_calls', 'Tool Calls'), ('length', 'Length'), ('refusal', 'Refusal'), ('unknown', 'Unknown')], db_default='', default='', editable=False, help_text='Why the model ended its answer; empty: not known, or not ended.', max_length=16)),
-                    ('owner_id', models.IntegerField(editable=False, help_text="The session's owner; null: a process of the version before has stored it.", null=True)),
+                    ('owner', models.ForeignKey(db_constraint=False, db_index=False, editable=False, help_text="The session's owner; null: a process of the version before has stored it.", null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ],
                 options={
                     'ordering': ['session_id', 'seq'],
@@ -300,7 +300,7 @@ class Migration(migrations.Migration):
                     ('run', models.CharField(blank=True, help_text='The compaction run that made it.', max_length=64)),
                     ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                     ('session', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='revisions', to='chatcore.session')),
-                    ('actor_id', models.BigIntegerField(blank=True, help_text='Number of the person who asked for it; null: nobody did.', null=True)),
+                    ('actor', models.ForeignKey(blank=True, db_constraint=False, db_index=False, help_text='Who asked for it; null: nobody did.', null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ],
                 options={
                     'ordering': ['session_id', 'version'],
@@ -352,7 +352,7 @@ class Migration(migrations.Migration):
                     ('data', models.JSONField(default=dict)),
                     ('at', models.DateTimeField(default=django.utils.timezone.now)),
                     ('session', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='events', to='chatcore.session')),
-                    ('owner_id', models.IntegerField(editable=False, help_text="The session's owner; null: a process of the version before has stored it.", null=True)),
+                    ('owner', models.ForeignKey(db_constraint=False, db_index=False, editable=False, help_text="The session's owner; null: a process of the version before has stored it.", null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ],
                 options={
                     'ordering': ['session_id', 'seq'],
@@ -383,7 +383,7 @@ class Migration(migrations.Migration):
                     ('max_tool_calls', models.PositiveIntegerField(blank=True, help_text='How many tools its answers may call in all. Null: any number.', null=True)),
                     ('has_servers', models.BooleanField(db_default=False, default=False, help_text='Whether its request brought MCP servers along, which `mcp_servers` has.')),
                     ('clearing', models.JSONField(blank=True, help_text='What its client wants left out of its requests, and what was left out of the newest. Null: nothing.', null=True)),
-                    ('owner_id', models.IntegerField(editable=False, help_text="The session's owner; null: a process of the version before has stored it.", null=True)),
+                    ('owner', models.ForeignKey(db_constraint=False, db_index=False, editable=False, help_text="The session's owner; null: a process of the version before has stored it.", null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ],
                 options={
                     'indexes': [models.Index(condition=models.Q(('replaces__isnull', False)), fields=['replaces'], name='turns_that_replace'), models.Index(condition=models.Q(('model__isnull', False)), fields=['model'], name='turns_with_a_model'), models.Index(condition=models.Q(('status__in', ['running', 'waiting'])), fields=['session'], name='open_turns_of_a_session'), models.Index(fields=['-started_at'], name='turns_by_time'), models.Index(condition=models.Q(('status__in', ['waiting', 'failed', 'cancelled', 'interrupted'])), fields=['status', '-started_at'], name='turns_not_completed')],

@@ -1,5 +1,6 @@
 """The history of what the model sees of a session: revisions, and edits of single messages."""
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -47,9 +48,16 @@ class ContextRevision(models.Model):
         null=True, blank=True, help_text="The version a rewind went back to."
     )
     run = models.CharField(max_length=64, blank=True, help_text="The compaction run that made it.")
-    # A number and no reference, as in the audit log: it stays when the person is erased.
-    actor_id = models.BigIntegerField(
-        null=True, blank=True, help_text="Number of the person who asked for it; null: nobody did."
+    # Without a constraint, as in the audit log: the number stays when the person is erased.
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
+        help_text="Who asked for it; null: nobody did.",
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 

@@ -1,8 +1,9 @@
-"""Rows of a session that have the number of its owner beside its key."""
+"""Rows of a session that have the key of its owner beside its own."""
 
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
+from django.conf import settings
 from django.db import models
 
 from chatcore.models.session import Session
@@ -43,10 +44,15 @@ class OwnedRow(models.Model):
     the tables among machines.
     """
 
-    # A number of the same type as the user's and no reference: the session's deletion is the row's.
-    owner_id = models.IntegerField(
+    # Without a constraint and an index: the session's deletion is the row's.
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
         null=True,
         editable=False,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
         help_text="The session's owner; null: a process of the version before has stored it.",
     )
 

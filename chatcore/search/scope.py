@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from uuid import UUID
 
+from django.contrib.auth import get_user_model
 from django.db import connection
 
 from chatcore.models.statements import adapt_uuid, fetch_rows, to_uuid
@@ -65,7 +66,9 @@ class Scope:
     @property
     def parameter(self) -> object:
         """The parameter of the condition."""
-        return self.owner_id if self.session_id is None else adapt_uuid(self.session_id)
+        if self.session_id is not None:
+            return adapt_uuid(self.session_id)
+        return get_user_model()._meta.pk.get_db_prep_value(self.owner_id, connection)
 
     def count_messages(self) -> int:
         """Return about how many messages there are, superseded ones included."""

@@ -7,10 +7,9 @@ from allauth.account.internal.flows.login import perform_login, perform_password
 from allauth.account.models import EmailAddress, Login
 from allauth.mfa.adapter import get_adapter as get_mfa_adapter
 from django.conf import settings as project
-from django.contrib.auth import login
+from django.contrib.auth import get_user_model, login
 from django.contrib.auth.decorators import login_required, user_passes_test
 from django.contrib.auth.forms import AuthenticationForm
-from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -208,7 +207,7 @@ def end_other_devices(request: HttpRequest) -> HttpResponse:
 @require_POST
 def create_sign_in_link(request: HttpRequest) -> HttpResponse:
     """Show a link that signs this person in on another device, this once."""
-    user = User.objects.get_by_natural_key(request.user.get_username())
+    user = get_user_model()._default_manager.get_by_natural_key(request.user.get_username())
     path = sign_in.build_link_path(user, device=devices.note_device(request))
     link = f"{project.PUBLIC_URL}{path}" if project.PUBLIC_URL else request.build_absolute_uri(path)
     audit.record("sign_in.link_made", target=user, request=request)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from allauth.usersessions.models import UserSession
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 from django.core import signing
 from django.core.cache import cache
@@ -75,7 +76,7 @@ def find_user(token: str) -> User | None:
         return None
     if device is not None and not UserSession.objects.filter(pk=device, user=pk).exists():
         return None
-    user = User.objects.filter(pk=pk, is_active=True).first()
+    user = get_user_model()._default_manager.filter(pk=pk, is_active=True).first()
     return user if user and constant_time_compare(digest, _digest_password(user)) else None
 
 
@@ -96,10 +97,15 @@ def ensure_administrator() -> User | None:
 
     Returns None if an operator has switched off all superusers.
     """
-    user = User.objects.filter(is_superuser=True, is_active=True).order_by("pk").first()
-    if user or User.objects.filter(username=ADMINISTRATOR_NAME).exists():
+    user = (
+        get_user_model()
+        ._default_manager.filter(is_superuser=True, is_active=True)
+        .order_by("pk")
+        .first()
+    )
+    if user or get_user_model()._default_manager.filter(username=ADMINISTRATOR_NAME).exists():
         return user
-    return User.objects.create_superuser(ADMINISTRATOR_NAME, password=None)
+    return get_user_model()._default_manager.create_superuser(ADMINISTRATOR_NAME, password=None)
 
 
 def _digest_password(user: User) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from allauth.account import signals as account_signals
 from allauth.mfa import signals as mfa_signals
+from django.contrib.auth import get_user_model
 from django.contrib.auth import signals as auth_signals
 from django.contrib.auth.models import User
 from django.http import HttpRequest
@@ -38,7 +39,11 @@ def _record_failure(
 ) -> None:
     # What was typed as a name may be a password, so only the number of a known user is stored.
     name = str(credentials.get("username") or "").replace("\0", "")
-    record("sign_in.failed", target=User.objects.filter(username=name).first(), request=request)
+    record(
+        "sign_in.failed",
+        target=get_user_model()._default_manager.filter(username=name).first(),
+        request=request,
+    )
 
 
 def _record_factor_added(

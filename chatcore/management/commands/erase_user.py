@@ -1,6 +1,6 @@
 """`chatcore erase_user`: erase a person with everything, and print the proof."""
 
-from django.contrib.auth.models import User
+from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from chatcore.accounts.user_erasure import AccountKept, erase_user
@@ -17,7 +17,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: object, user: str, yes: bool, **options: object) -> None:
         """Print each table with the rows that were erased; fail if any is left."""
-        row = User.objects.filter(username=user).first()
+        row = get_user_model()._default_manager.filter(username=user).first()
         if row is None:
             raise CommandError(f"There is no user called {user}.")
         if not yes:

@@ -3,6 +3,7 @@
 from argparse import ArgumentParser
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 
@@ -32,7 +33,7 @@ class Command(BaseCommand):
         self.stdout.write(f"{url.rstrip('/')}{sign_in.build_link_path(user)}")
 
     def _find_user(self, username: str) -> User:
-        user = User.objects.filter(username=username, is_active=True).first()
+        user = get_user_model()._default_manager.filter(username=username, is_active=True).first()
         if user is None:
             raise CommandError(f"There is no active user {username}.")
         return user

@@ -3,6 +3,7 @@
 from argparse import ArgumentParser
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 
@@ -52,7 +53,11 @@ class Command(BaseCommand):
         self.stdout.write(chosen.build_block(connection))
 
     def _find_user(self, name: str) -> User:
-        user = User.objects.filter(username=name, is_active=True).first() if name else None
+        user = (
+            get_user_model()._default_manager.filter(username=name, is_active=True).first()
+            if name
+            else None
+        )
         user = user or (None if name else sign_in.ensure_administrator())
         if user is None:
             raise CommandError(f"There is no active user {name}." if name else "There is no user.")

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
@@ -86,7 +87,7 @@ def _is_own_session(member: Member) -> bool:
 
 def _find_owner(name: str | None) -> User:
     """Return the user with this name, or without a name the only user."""
-    users = User.objects.all()
+    users = get_user_model()._default_manager.all()
     if name:
         user = users.filter(**{User.USERNAME_FIELD: name}).first()
         if user is None:
