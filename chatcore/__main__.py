@@ -2,13 +2,13 @@
 
 import os
 import sys
-from argparse import ArgumentParser
 from contextlib import suppress
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import execute_from_command_line
 from django.db import OperationalError, ProgrammingError
+from django.utils.module_loading import import_string
 
 from chatcore.base.extras import describe_missing, has_extra
 from chatcore.base.installed_apps import read_absent_names
@@ -61,12 +61,8 @@ def _begin_chat() -> None:
         argument.split("=")[0] == "--url" for argument in sys.argv
     ):
         return
-    from chatcore.contrib.terminal import arguments, remote
-
-    parser = ArgumentParser(prog="chatcore chat", description=arguments.HELP)
-    arguments.add_arguments(parser)
-    options = arguments.add_server(vars(parser.parse_args(sys.argv[2:])), os.environ)
-    sys.exit(remote.run_chat(options, sys.stdin))
+    # By its path: the core imports no app that can be absent.
+    sys.exit(import_string("chatcore.contrib.terminal.remote.run_command")(sys.argv[2:]))
 
 
 def _read_arguments() -> list[str]:

@@ -183,7 +183,7 @@ def dump_rows() -> dict[str, list[dict[str, Any]]]:
     """Return every row that the APIs can change."""
     models = [
         model
-        for app in ("chatcore", "compaction", "knox")
+        for app in ("chatcore", "compaction", "memory", "lota", "knox")
         for model in apps.get_app_config(app).get_models()
     ]
     return {

@@ -101,7 +101,7 @@ MATRIX: dict[str, dict[str, Any]] = {
     "api/v1/setup/providers/<slug:name>/test": {"POST": None},
     "api/v1/usage": {"GET": None},
     "api/v1/tokens": {"GET": None, "POST": {}, "DELETE": None},
-    "api/v1/tokens/<str:token_id>": {"DELETE": None},
+    "api/v1/tokens/<str:token_id>": {"PATCH": {"keeps_conversations": False}, "DELETE": None},
     "api/v1/prompts": {"GET": None, "POST": {"name": "mine", "text": "Mine."}},
     "api/v1/prompts/<uuid:prompt_id>": {"GET": None, "PATCH": {"name": "mine"}, "DELETE": None},
     "api/v1/webhooks": {"GET": None, "POST": {"url": "https://example.com/"}},

@@ -1,10 +1,12 @@
 """A conversation with a server elsewhere, over REST and its events. No database is opened here."""
 
 import json
+import os
 import sys
 import time
 import uuid
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from argparse import ArgumentParser
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TextIO
@@ -31,6 +33,14 @@ NO_SENDER = (
     " `chatcore create_token USER` makes one there."
 )
 EVENT_NAMES = {str(name) for name in EventType}
+
+
+def run_command(words: Sequence[str]) -> int:
+    """Read the words behind `chatcore chat`, talk, and return the exit code."""
+    parser = ArgumentParser(prog="chatcore chat", description=arguments.HELP)
+    arguments.add_arguments(parser)
+    options = arguments.add_server(vars(parser.parse_args(words)), os.environ)
+    return run_chat(options, sys.stdin)
 
 
 def run_chat(options: dict[str, Any], stdin: TextIO | None) -> int:
