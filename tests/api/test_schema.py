@@ -80,7 +80,7 @@ CONTRACT = {
     "/setup": "get patch",
     "/setup/providers/{name}/test": "post",
     "/tokens": "get post delete",
-    "/tokens/{token_id}": "delete",
+    "/tokens/{token_id}": "patch delete",
     "/usage": "get",
     "/preferences": "get patch",
     "/prompts": "get post",

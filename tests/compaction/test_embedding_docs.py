@@ -15,8 +15,9 @@ from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
 ROOT = Path(__file__).resolve().parents[2]
+# Without the files of a project, which begin with their names.
 PROGRAMS = re.findall(
-    r"```python\n(.*?)```", (ROOT / "docs" / "embedding.md").read_text(), re.DOTALL
+    r"```python\n(?!# \w+/)(.*?)```", (ROOT / "docs" / "embedding.md").read_text(), re.DOTALL
 )
 LINE = "And on the day after that the same thing happened once more. " * 30
 WITHOUT_DJANGO = f"""

@@ -13,10 +13,10 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from chatcore.contrib.budgets.models import Budget, UsageSum
-from chatcore.models import Message, Session
+from chatcore.models import Session
 from compaction.models import CompactionRun
 from models_registry.models import AiModel
-from tests.support.client_tool_requests import address, ask, bring
+from tests.support.client_tool_requests import address
 from tests.support.compaction_sessions import list_summary_calls, use_policy
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -140,16 +140,6 @@ def test_one_success_in_between_begins_the_count_again(
     scripted.script(out_of_order, out_of_order, Reply(text="A trip to Lisbon is planned."))
     statuses = [compact(api, full).json()["status"] for _ in range(3)]
     assert statuses == ["fell_back", "fell_back", "applied"]
-
-
-def test_results_of_a_clients_tools_count_as_turns(
-    api: APIClient, address: str, scripted: ScriptedModel, settings: Any
-) -> None:
-    limit(settings, TURNS_PER_MINUTE=1)
-    ask(api, address, scripted)
-    refused = bring(api, address, ("r", "It rains."))
-    assert (refused.status_code, refused.json()["type"]) == (429, "too_many_turns")
-    assert not Message.objects.filter(role="tool").exists()
 
 
 def test_a_spent_budget_refuses_a_compaction_by_hand_in_words(

@@ -77,18 +77,13 @@ def test_telling_the_queue_of_a_run_stamps_the_run(session: Session) -> None:
     assert OrmQ.objects.get().args() == (str(run.pk),)
 
 
-@pytest.mark.parametrize(
-    "path", ["compaction.tasks.execute", "compaction.worker.tasks.execute", tasks.EXECUTE_TASK]
-)
 @pytest.mark.django_db(transaction=True)
-def test_a_stored_row_is_executed_by_its_path_also_by_those_of_earlier_versions(
-    full: Session, run_locks: RunLocks, path: str
-) -> None:
+def test_a_stored_row_is_executed_by_its_path(full: Session, run_locks: RunLocks) -> None:
     run = engine.request_run(full.pk, trigger="manual")
     OrmQ.objects.all().delete()
-    async_task(path, str(run.pk))
+    async_task(tasks.EXECUTE_TASK, str(run.pk))
     stored_row = OrmQ.objects.get()
-    assert stored_row.func() == path
+    assert stored_row.func() == tasks.EXECUTE_TASK
     execute_as_a_worker_does(stored_row.payload)
     run.refresh_from_db()
     assert run.status == "applied"
