@@ -12,9 +12,9 @@ from django.db.models.functions import Cast
 
 from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from chatcore.models import Message
-from compaction.core.credentials import remove_credentials
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.session_memory import SessionMemory
+from textkit.credentials import remove_credentials
 
 HEADING = "The newest list of the tool {tool} (message {seq}), word for word:"
 UNKNOWN_WINDOW_CHARS = 8_000

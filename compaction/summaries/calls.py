@@ -8,7 +8,6 @@ from typing import Protocol
 
 from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from compaction import policies
-from compaction.core.credentials import PLACEHOLDER, remove_unsaid_credentials
 from compaction.core.estimate import estimate_by_features
 from compaction.core.summary import SummaryFailed
 from compaction.core.transcript import TranscriptEntry
@@ -47,6 +46,7 @@ from compaction.summaries.refused_calls import (
     RefusedCalls,
     find_refused,
 )
+from textkit.credentials import PLACEHOLDER, remove_unsaid_credentials
 
 SAMPLE_COUNT = 16
 SAMPLE_CHARS = 512

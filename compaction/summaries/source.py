@@ -10,11 +10,11 @@ from datetime import date
 from types import MappingProxyType
 
 from chatcore.providers.quirks.thought_tags import remove_thoughts
-from compaction.core.credentials import PLACEHOLDER, list_credentials, remove_credentials
 from compaction.core.knobs import SummaryKnobs
 from compaction.core.outcome import NumberedLine
 from compaction.core.transcript import TranscriptEntry
 from textkit.calendar import describe_weekday
+from textkit.credentials import PLACEHOLDER, list_credentials, remove_credentials
 
 _BLANK = r"[\s\u200b-\u200f\u2060\ufeff]"
 _FALSE_HEADER = re.compile(

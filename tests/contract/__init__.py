@@ -7,6 +7,6 @@ and add a line to the changelog.
 Other parts of the contract have files and tests of their own: the OpenAPI document in
 `docs/openapi.json` (`tests/api/test_schema.py`), the texts of the pages in `chatcore/web/locale`
 (`tests/web/test_translations.py`), knobs and presets in `docs/policies.md`
-(`tests/core/test_reference.py`), and the programs of the docs (`test_programs_of_docs.py` here,
-`tests/compaction/test_embedding_docs.py`).
+(`tests/compaction/test_policies_reference.py`), and the programs of the docs
+(`test_programs_of_docs.py` here, `tests/compaction/test_embedding_docs.py`).
 """

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compaction.core.credentials import PLACEHOLDER, remove_credentials
+from textkit.credentials import PLACEHOLDER, remove_credentials
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7bq\nq1+/x==\n-----END RSA PRIVATE KEY-----"
 

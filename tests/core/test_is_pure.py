@@ -20,6 +20,7 @@ OURS = (
     ),
     "textkit.calendar",
     "textkit.code_blocks",
+    "textkit.credentials",
     "textkit.relative_days",
     "textkit.sentences",
     "textkit.stems",

@@ -21,7 +21,7 @@ WORST = 4  # attacks of a pattern that are tried with the doubled text too
 BOUNDED = {
     "chatcore/providers/overflow.py:_OVERFLOW_REGEXES": "300 characters behind a word of a refusal",
     "chatcore/providers/overflow.py:_TOO_LARGE_FOR_RATE": "400 characters of a refusal",
-    "compaction/core/credentials.py:_ENVIRONMENT_NAME": "a name of at most 100 characters",
+    "textkit/credentials.py:_ENVIRONMENT_NAME": "a name of at most 100 characters",
     "compaction/memory/core/ledger/recognition.py:_FEELING": "a sentence of at most 400 characters",
     "compaction/memory/core/ledger/values.py:_ORDINARY": "only matched with a whole value",
     "models_registry/reasoning.py:_SNAPSHOT": "a model's name of 128 characters, at one place",

@@ -14,7 +14,7 @@ from compaction import policies
 from compaction.core.budget import Budget, plan
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
-from compaction.core.reference import render_reference
+from compaction.policies.reference import render_reference
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -9,7 +9,6 @@ from django.db.models import Q
 from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from chatcore.models import ContextRevision
 from compaction.core.budget import Budget, take_share
-from compaction.core.credentials import has_credentials
 from compaction.core.policy import Policy
 from compaction.memory.core.ledger.corrections import add_changes
 from compaction.memory.core.ledger.lines import LedgerLine as CoreLine
@@ -22,6 +21,7 @@ from compaction.sessions.memory_app import MemoryApp
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.session_memory import list_memories
 from compaction.sessions.source_messages import list_shortened_seqs, load_days
+from textkit.credentials import has_credentials
 
 RULES_RATIO = 0.15  # of the basis: the room of standing rules where the policy has no ledger
 UNKNOWN_BASIS = 8_000  # tokens, where the window is not known

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Sequence, Set
 
-from compaction.core.credentials import PLACEHOLDER, remove_credentials
 from compaction.memory.core.ledger.corrections import find_change
 from compaction.memory.core.ledger.keys import build_sentence_key, build_value_key, names_its_noun
 from compaction.memory.core.ledger.languages import LANGUAGES
@@ -25,6 +24,7 @@ from compaction.memory.core.ledger.values import (
     find_values,
     find_weekdays,
 )
+from textkit.credentials import PLACEHOLDER, remove_credentials
 
 MESSAGE_LINES = 200  # the most lines of one message
 TOOL_CHARS = 1_500  # a longer tool result is a document, of which no values are taken

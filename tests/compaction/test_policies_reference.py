@@ -8,7 +8,7 @@ import pytest
 from compaction.core.knobs import KnobGroup, get_help, list_knobs
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
-from compaction.core.reference import render_reference
+from compaction.policies.reference import render_reference
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/policies.md"
 GROUPS = [
