@@ -26,6 +26,7 @@ from compaction.admin.timeline import REFUSALS
 from compaction.core.knobs import FLAG, KnobGroup, PolicyError, Rule, get_help, get_rule, list_knobs
 from compaction.core.policy import DEFAULT_SETTINGS, STAGES, Policy
 from compaction.core.presets import ONECLAW, PRESETS
+from compaction.core.systems import has_systems
 from compaction.models import CompactionPolicy
 from compaction.runs import engine
 
@@ -126,6 +127,10 @@ class PolicyForm(forms.ModelForm):
                     self.initial[name] = _show_value(values[knob.name])
         if STAGES_FIELD in overrides:
             self.initial[STAGES_FIELD] = ", ".join(map(str, overrides[STAGES_FIELD]))
+        used = {*DEFAULT_SETTINGS, *_name_knobs(overrides)}
+        for name in [STAGES_FIELD, *(each for each in self.fields if "__" in each)]:
+            if not has_systems() and name.replace("__", ".") not in used:
+                del self.fields[name]
 
     def clean(self) -> dict[str, object]:
         """Refuse what the engine would refuse, beside the knob that it is about."""
@@ -225,7 +230,8 @@ class CompactionPolicyAdmin(SetupFileAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: CompactionPolicy | None = None) -> Any:
         """Return a section of what most policies set, and one for each group of the others.
 
-        A group is open where the policy sets something in it.
+        A group is open where the policy sets something in it. Where no other system is installed,
+        only what the policy sets is there, so that it can be read and taken out.
         """
         if not self._may_edit(request, obj):
             first = ["name", "base", "overrides", "is_active"]
@@ -248,7 +254,12 @@ class CompactionPolicyAdmin(SetupFileAdmin):
         ]
         set_names = set(_name_knobs(obj.overrides)) if obj else set()
         for group in list_groups():
-            names = [name for name in list_field_names(group) if name not in default_fields]
+            names = [
+                name
+                for name in list_field_names(group)
+                if name not in default_fields
+                and (has_systems() or name.replace("__", ".") in set_names)
+            ]
             if not names:
                 continue
             is_open = any(name.replace("__", ".") in set_names for name in names)
@@ -259,8 +270,10 @@ class CompactionPolicyAdmin(SetupFileAdmin):
             }
             title = f"Other systems: {group.prefix.replace('_', ' ')}"
             sections.append((title, options))
-        classes = () if STAGES_FIELD in set_names else ("collapse",)
-        sections.append(("Other systems: stages", {"fields": [STAGES_FIELD], "classes": classes}))
+        if has_systems() or STAGES_FIELD in set_names:
+            classes = () if STAGES_FIELD in set_names else ("collapse",)
+            options = {"fields": [STAGES_FIELD], "classes": classes}
+            sections.append(("Other systems: stages", options))
         return sections
 
     def get_form(

@@ -36,6 +36,7 @@ _passes: list[Pass] = []
 # Those that `fallback.kind` may name beside the core's own.
 TRIMMERS: dict[str, Trim] = {}
 CORE_FALLBACKS = ("drop_oldest", "notice", "error")
+_CORE_PRESETS = frozenset(PRESETS)
 MISSING = "needs a system that is not installed"
 
 
@@ -56,6 +57,11 @@ def add_preset(name: str, *overrides: Mapping[str, object]) -> Policy:
         policy = Policy.parse(each, policy)
     PRESETS[name] = policy
     return policy
+
+
+def has_systems() -> bool:
+    """Return whether any system is installed beside what the core has."""
+    return PRESETS.keys() > _CORE_PRESETS
 
 
 def needs_other_pass(policy: Policy) -> bool:

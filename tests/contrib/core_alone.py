@@ -23,6 +23,7 @@ from chatcore.transfer import importer
 from compaction.core import presets
 from compaction.models import CompactionPolicy
 from tests.contract.facts import list_commands
+from tests.support.admin_forms import read_form
 from tests.support.compaction_sessions import fill_session, say, summarize_or_chat
 from tests.support.event_streams import iterate_events, open_api_client
 from tests.support.scripted_model import ScriptedModel
@@ -179,6 +180,25 @@ def test_a_stored_policy_of_an_absent_system_is_named_and_chats_go_on(
     assert "The stored policy 'old' cannot be used" in output.getvalue()
     answer = api.post(f"/api/v1/sessions/{session.pk}/messages", {"content": "Hello?"})
     assert answer.status_code == 201
+
+
+def test_the_form_of_a_policy_has_no_settings_that_only_absent_systems_use(
+    admin_client: Client,
+) -> None:
+    page = admin_client.get(reverse("admin:compaction_compactionpolicy_add")).content.decode()
+    are_absent = set(presets.PRESETS) == {"oneclaw", "chatcore"}
+    assert ("Other systems" in page) is not are_absent
+    # What a policy sets is shown all the same, and stays when the form is saved.
+    overrides = {"stages": ["summarize"], "target": {"otherwise": "fits"}}
+    row = CompactionPolicy.objects.create(name="own", base="oneclaw", overrides=overrides)
+    address = reverse("admin:compaction_compactionpolicy_change", args=[row.pk])
+    page = admin_client.get(address).content.decode()
+    assert "Other systems: target" in page
+    assert ("Other systems: excerpt" in page) is not are_absent
+    fields = read_form(page, "compactionpolicy_form") | {"summary__max_words": "300"}
+    assert admin_client.post(address, fields).status_code == 302
+    row.refresh_from_db()
+    assert row.overrides == overrides | {"summary": {"max_words": 300}}
 
 
 def test_nothing_is_brought_back_without_memory_but_what_was_is_shown(
