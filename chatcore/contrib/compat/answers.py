@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 from uuid import uuid4
 
@@ -15,7 +16,7 @@ from chatcore.api.turn_requests import wait_for_end
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.auth import SignedInRequest
 from chatcore.context.compactor import get_compactor
-from chatcore.contrib.compat import histories
+from chatcore.contrib.compat import histories, summary_notes
 from chatcore.contrib.compat.chat_completions import memory, streams
 from chatcore.contrib.compat.chat_completions.request import (
     CompletionRequest,
@@ -97,7 +98,7 @@ def _continue_history(
     """
     keeping = get_keeping(request.auth)
     thread = completion_request.thread
-    if thread.name or not keeping.is_on or is_side_call(completion_request, None):
+    if thread.name or not keeping.is_on or is_side_call(completion_request, lambda: None):
         return None
     if _asks_by_system(request, completion_request, keeping):
         return None
@@ -131,7 +132,7 @@ def begin_answer(
     session = None
     if completion_request.thread.name:
         session = memory.find_session(request.user, completion_request.thread.name)
-        if not is_side_call(completion_request, session):
+        if not is_side_call(completion_request, lambda: session):
             return _answer_with_memory(request, completion_request, form, session)
     with ExitStack() as held:
         held.enter_context(capacity.take_slot(request.user.pk))
@@ -198,8 +199,15 @@ def _answer_without_memory(
     if may_note and (
         is_summary_call(completion_request) or _asks_by_system(request, completion_request, keeping)
     ):
-        answer_parts = histories.remember_summary(
-            request.user, keeping, completion_request.messages, answer_parts
+        answer_parts = summary_notes.remember_summary(
+            summary_notes.hash_client(request.user.pk, keeping),
+            answer_parts,
+            partial(
+                histories.find_summarized_sessions,
+                request.user,
+                keeping,
+                completion_request.messages,
+            ),
         )
     if completion_request.stream:
         parts = streams.add_heartbeats(answer_parts)

@@ -43,6 +43,13 @@ class StoredResponse(models.Model):
         db_index=True,
         help_text="A hash of the conversation up to its input, to recognize it when it comes back.",
     )
+    client = models.CharField(
+        max_length=64,
+        default="",
+        db_default="",
+        blank=True,
+        help_text="A hash of the user and the token, where the client names no conversation.",
+    )
     request = models.JSONField(default=dict, help_text="The fields that the response repeats.")
     system_texts = models.JSONField(
         default=list, help_text="Texts of the system and the developer in the conversation so far."
@@ -55,7 +62,10 @@ class StoredResponse(models.Model):
     class Meta:
         db_table = "chatcore_storedresponse"
         ordering = ["session_id", "created_at"]
-        indexes = [models.Index(fields=["-created_at"], name="responses_by_time")]
+        indexes = [
+            models.Index(fields=["-created_at"], name="responses_by_time"),
+            models.Index(fields=["client", "-created_at"], name="responses_of_client"),
+        ]
 
     def __str__(self) -> str:
         return f"resp_{self.id.hex}"

@@ -12,22 +12,29 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
+from openai import NotFoundError, OpenAI
 from rest_framework.test import APIClient
 
 from chatcore.accounts.tokens import create_token
 from chatcore.base.runner import turn_runner
-from chatcore.contrib.compat.histories import KEPT_DAYS, delete_old_histories
+from chatcore.contrib.compat.histories import delete_old_histories
 from chatcore.contrib.compat.models import HistoryKey
+from chatcore.contrib.compat.summary_notes import KEPT_DAYS
 from chatcore.models import Message, Session
 from chatcore.sessions import verification
 from models_registry.models import AiModel
 from tests.conftest import Live
-from tests.support.openai_client import MODEL, create_key, list_completions
+from tests.support.openai_client import MODEL, client, create_key, list_completions
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 
+__all__ = ["client"]
+
 pytestmark = pytest.mark.django_db(transaction=True)
 PATHS = ("/v1/chat/completions", "/v1/messages")
+# What follows a program's own summary goes on over responses too, which are stored from the first
+# question on.
+over_all_apis = pytest.mark.parametrize("path", [*PATHS, "/v1/responses"], indirect=True)
 Post = Callable[..., httpx.Response]
 
 
@@ -42,10 +49,11 @@ def post(live: Live, user: User, model: AiModel, path: str) -> Iterator[Post]:
     key = create_key(user)
 
     def send(*history: Any, token: str = key, status: int = 200, **members: Any) -> httpx.Response:
+        body = {"model": MODEL, "max_tokens": 100, "messages": write(*history)} | members
         response = httpx.post(
             live.url + path,
             headers={"authorization": f"Bearer {token}"},
-            json={"model": MODEL, "max_tokens": 100, "messages": write(*history)} | members,
+            json=write_response(body) if path == "/v1/responses" else body,
             timeout=60,
         )
         turn_runner.drain()
@@ -63,6 +71,24 @@ def write(*history: Any) -> list[Any]:
         {"role": roles[index % 2], "content": each} if isinstance(each, str | list) else each
         for index, each in enumerate(history)
     ]
+
+
+def write_response(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a request for a chat completion as one for a response."""
+    items: list[Any] = []
+    for message in body["messages"]:
+        if message["role"] == "tool":
+            output = {"call_id": message["tool_call_id"], "output": message["content"]}
+            items.append({"type": "function_call_output"} | output)
+            continue
+        if message["content"]:
+            items.append({"role": message["role"], "content": message["content"]})
+        items += [
+            {"type": "function_call", "call_id": call["id"]} | call["function"]
+            for call in message.get("tool_calls", ())
+        ]
+    tools = [{"type": "function"} | tool["function"] for tool in body.get("tools", ())]
+    return {"model": body["model"], "input": items, "tools": tools}
 
 
 def load_texts(session: Session) -> list[str]:
@@ -303,6 +329,7 @@ def ask_for_summary(post: Post, path: str, scripted: ScriptedModel, kind: str) -
         post({"role": "system", "content": SUMMARY_SYSTEM}, {"role": "user", "content": quote})
 
 
+@over_all_apis
 @pytest.mark.parametrize("kind", ["whole", "part", "quoted"])
 @pytest.mark.parametrize("head", HEADS)
 def test_what_follows_a_programs_own_summary_goes_on_in_its_conversation(
@@ -333,6 +360,7 @@ def test_what_follows_a_programs_own_summary_goes_on_in_its_conversation(
     assert rest.post(f"/api/v1/sessions/{session.pk}/context/undo").status_code == 200
 
 
+@over_all_apis
 def test_a_summary_of_another_token_leads_nowhere(
     post: Post, scripted: ScriptedModel, user: User, path: str
 ) -> None:
@@ -341,9 +369,11 @@ def test_a_summary_of_another_token_leads_nowhere(
     post("Fix it: q1", "a1", "q2")
     ask_for_summary(post, path, scripted, "whole")
     post(LONG_SUMMARY, "a2", "q3", token=create_key(user))
-    assert load_texts(Session.objects.get()) == ["Fix it: q1", "a1", "q2", "a2"]
+    session = Session.objects.get(title__startswith="Fix")
+    assert load_texts(session) == ["Fix it: q1", "a1", "q2", "a2"]
 
 
+@over_all_apis
 @pytest.mark.parametrize("acknowledgement", ["", "Got it. Thanks!"])
 def test_a_summary_in_the_middle_of_a_task_goes_on_with_its_calls(
     post: Post, scripted: ScriptedModel, path: str, acknowledgement: str
@@ -428,6 +458,7 @@ def load_call_ids(session: Session) -> list[str]:
     return [call["id"] for answer in answers for call in answer.tool_calls]
 
 
+@over_all_apis
 @pytest.mark.parametrize("kind", ["part", "quoted"])
 @pytest.mark.parametrize("is_interleaved", [True, False])
 def test_equal_summaries_lead_each_run_of_a_task_into_its_own_conversation(
@@ -451,6 +482,7 @@ def test_equal_summaries_lead_each_run_of_a_task_into_its_own_conversation(
     ]
 
 
+@over_all_apis
 @pytest.mark.parametrize("kind", ["part", "quoted"])
 def test_of_runs_that_are_equal_in_all_the_one_used_last_goes_on(
     post: Post, scripted: ScriptedModel, path: str, kind: str
@@ -473,3 +505,29 @@ def test_a_summary_of_two_conversations_leads_into_none_where_nothing_tells_them
     ask_for_summary(post, path, scripted, "quoted")
     post(LONG_SUMMARY, "a2", "q3")
     assert [len(load_texts(session)) for session in Session.objects.all()] == [4, 4]
+
+
+def test_a_title_over_responses_stays_out_of_the_named_session(
+    client: OpenAI, scripted: ScriptedModel
+) -> None:
+    headers = {"X-Session-Id": "trip"}
+    client.responses.create(model=MODEL, input="Plan a trip.", extra_headers=headers)
+    turn_runner.drain()
+    system = "You are a title generator. Generate a brief title for this conversation."
+    for input in ("Generate a title for this conversation:", "Plan a trip."):
+        client.responses.create(
+            model=MODEL, instructions=system, input=input, extra_headers=headers
+        )
+        turn_runner.drain()
+    session = Session.objects.get()
+    assert (session.message_count, session.system_prompt) == (2, "")
+
+
+def test_a_summary_over_responses_is_stored_where_its_client_says_so(client: OpenAI) -> None:
+    text = "Please provide a concise summary of our conversation so far, capturing the key context,"
+    unstored = client.responses.create(model=MODEL, input=text)
+    stored = client.responses.create(model=MODEL, input=text, store=True)
+    turn_runner.drain()
+    assert client.responses.retrieve(stored.id).output_text
+    with pytest.raises(NotFoundError):
+        client.responses.retrieve(unstored.id)

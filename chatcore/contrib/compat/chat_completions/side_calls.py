@@ -5,11 +5,11 @@ It is answered without a memory, and the session does not change.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
-from chatcore.contrib.compat.chat_completions.request import CompletionRequest
 from chatcore.contrib.compat.client_messages import ClientMessage
-from chatcore.contrib.compat.programs import CLAUDE_CODE, is_side_prompt
+from chatcore.contrib.compat.programs import CLAUDE_CODE, ThreadName, is_side_prompt
 from chatcore.models import Session
 
 HEAD_CHARS = 1_000  # of a text; what is asked for stands at its beginning
@@ -51,6 +51,22 @@ _QUOTED_ROLE = re.compile(
 )
 
 
+class AnyRequest(Protocol):
+    """A request of one of the three APIs."""
+
+    @property
+    def thread(self) -> ThreadName: ...
+
+    @property
+    def system(self) -> str | None: ...
+
+    @property
+    def messages(self) -> Sequence[ClientMessage]: ...
+
+    @property
+    def tools(self) -> Sequence[Mapping[str, object]]: ...
+
+
 def asks_for_summary(
     system: str, messages: Sequence[ClientMessage], tools: Sequence[object]
 ) -> bool:
@@ -74,39 +90,39 @@ def asks_beside(program: str, messages: Sequence[ClientMessage]) -> bool:
     return is_side_prompt(program, messages[-1].content)
 
 
-def is_summary_call(completion_request: CompletionRequest) -> bool:
+def is_summary_call(request: AnyRequest) -> bool:
     """Return True if a program asks for a summary, to go on with it in place of its history."""
-    messages, program = completion_request.messages, completion_request.thread.program
-    return asks_beside(program, messages) or asks_for_summary(
-        completion_request.system or "", messages, completion_request.tools
+    return asks_beside(request.thread.program, request.messages) or asks_for_summary(
+        request.system or "", request.messages, request.tools
     )
 
 
-def may_ask_by_system(completion_request: CompletionRequest) -> bool:
+def may_ask_by_system(request: AnyRequest) -> bool:
     """Return True if the system text may ask for a summary of the history that follows it.
 
     A program asks so, and a bot that writes summaries has such a text as well. It is the program's
     if the conversation has another one.
     """
-    has_answer = any(message.role == "assistant" for message in completion_request.messages)
-    if completion_request.tools or not has_answer:
+    has_answer = any(message.role == "assistant" for message in request.messages)
+    if request.tools or not has_answer:
         return False
-    heading = (completion_request.system or "")[:HEAD_CHARS]
+    heading = (request.system or "")[:HEAD_CHARS]
     return bool(_SUMMARY_TASK.search(heading) and _CONVERSATION.search(heading))
 
 
-def is_side_call(completion_request: CompletionRequest, session: Session | None) -> bool:
+def is_side_call(request: AnyRequest, find_session: Callable[[], Session | None]) -> bool:
     """Return True if the request asks for something beside a conversation and does not continue it.
 
-    `session` is the one that the request names, None if it does not exist yet. A request with an
-    answer in it has a history, so it is one only by a text that a program is known to ask with.
+    `find_session` returns the session that the request names, None if it does not exist yet. A
+    request with an answer in it has a history, so it is one only by a text that a program is known
+    to ask with.
     """
-    messages, thread = completion_request.messages, completion_request.thread
+    messages, thread = request.messages, request.thread
     if thread.is_beside or asks_beside(thread.program, messages):
         return True
-    if any(message.role != "user" for message in messages):
+    if not messages or any(message.role != "user" for message in messages):
         return False
-    has_own_tools = any(not tool.get("native") for tool in completion_request.tools)
+    has_own_tools = any(not tool.get("native") for tool in request.tools)
     if thread.program == CLAUDE_CODE and not has_own_tools:
         # Its conversations and agents have tools. Titles and probes of a limit have none, and
         # searches only one that the provider runs.
@@ -116,12 +132,12 @@ def is_side_call(completion_request: CompletionRequest, session: Session | None)
     asks_for_label = _QUOTED_HISTORY in content or _LABEL_TASK.search(heading)
     if _TASK_HEADING.match(heading) and asks_for_label:
         return True
-    if session and completion_request.system == session.system_prompt:
+    system = (request.system or "")[:HEAD_CHARS]
+    wants_summary = asks_for_summary(system, messages, request.tools)
+    if not (wants_summary or _LABEL_TASK.search(system)):
         return False
-    system = (completion_request.system or "")[:HEAD_CHARS]
-    if asks_for_summary(system, messages, completion_request.tools):
-        return True
-    if not _LABEL_TASK.search(system):
+    session = find_session()
+    if session and request.system == session.system_prompt:
         return False
     # A bot that writes commit messages may have a memory. One that names chats has none.
-    return session is not None or bool(_CONVERSATION_LABEL.search(system))
+    return wants_summary or session is not None or bool(_CONVERSATION_LABEL.search(system))

@@ -13,6 +13,7 @@ from chatcore.contrib.compat.client_messages import has_new_results
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.programs import Keeping
 from chatcore.contrib.compat.responses import (
+    beside,
     compaction_answers,
     item_lists,
     origins,
@@ -31,6 +32,7 @@ def parse_body(
     load_item = item_lists.build_loader(user)
     model = _find_default_model(user, body)
     request = parse_response_request(user, body, headers, load_item, model, keeping)
+    request = beside.set_apart(user, request)
     if request.servers:
         auth.refuse_servers(scope)
     return request

@@ -11,7 +11,7 @@ from chatcore.contrib.compat.chat_completions.matching import match_history
 from chatcore.contrib.compat.chat_completions.memory import find_session
 from chatcore.contrib.compat.client_messages import ClientMessage
 from chatcore.contrib.compat.models import StoredResponse
-from chatcore.contrib.compat.responses import compactions, history, ids, records
+from chatcore.contrib.compat.responses import beside, compactions, history, ids, records
 from chatcore.contrib.compat.responses.request import ResponseRequest, build_not_found
 from chatcore.models import Session
 
@@ -71,9 +71,13 @@ def find_origin(user: User, request: ResponseRequest) -> Origin:
     )
     if known_history:
         return _continue_response(known_history.record, known_history.new_messages)
-    if named_session is None:
+    if named_session:
+        return _continue_history(named_session, request, known_messages)
+    summarized = beside.find_summarized(user, request, known_messages)
+    if summarized is None:
         return Origin(messages=messages, key="")
-    return _continue_history(named_session, request, known_messages)
+    session, summary_length = summarized
+    return _continue_history(session, request, known_messages, summary_length=summary_length)
 
 
 def get_owned_conversation(user: User, conversation_id: str) -> Session:
@@ -107,12 +111,19 @@ def _continue_response(record: StoredResponse, messages: list[ClientMessage]) ->
 
 
 def _continue_history(
-    session: Session, request: ResponseRequest, messages: Sequence[ClientMessage]
+    session: Session,
+    request: ResponseRequest,
+    messages: Sequence[ClientMessage],
+    *,
+    summary_length: int = 0,
 ) -> Origin:
-    """Return what a history continues of which no response is known."""
+    """Return what a history continues of which no response is known.
+
+    The first `summary_length` messages are known to be a summary of the program's own.
+    """
     if not messages:
         return Origin(messages=request.input.messages, session=session)
-    history_match = match_history(session, messages)
+    history_match = match_history(session, messages, summary_length=summary_length)
     new_messages = list(history_match.new_messages)
     head_seq = history_match.superseded_after
     if history_match.regenerate_pk is not None:

@@ -18,11 +18,8 @@ from chatcore.contrib.compat.chat_completions.request import (
     build_ignored_header,
     get_usable_model,
 )
-from chatcore.contrib.compat.chat_completions.side_calls import (
-    asks_beside,
-    asks_for_summary,
-)
-from chatcore.contrib.compat.client_messages import build_tools
+from chatcore.contrib.compat.client_messages import ClientMessage, build_tools
+from chatcore.contrib.compat.content_parts import join_texts
 from chatcore.contrib.compat.known_types import RESPONSES_TOOLS
 from chatcore.contrib.compat.programs import (
     MAX_SESSION_NAME_CHARS,
@@ -285,7 +282,9 @@ class ResponseRequest:
     conversation_id: str = ""
     thread: ThreadName = field(default_factory=ThreadName)
     beside: str = ""  # the name of the session beside whose conversation something is asked
-    history_seed: str = ""  # of the hash by which a whole history is recognized
+    is_summary: bool = False  # with which a program that names nothing goes on
+    has_store: bool = False  # whether `store` is the client's own word and no default
+    keeping: Keeping = field(default_factory=Keeping)
     compact_threshold: int | None = None
     ignored_fields: tuple[str, ...] = ()
 
@@ -293,6 +292,21 @@ class ResponseRequest:
     def ignored_header(self) -> dict[str, str]:
         """The header that names what was left out; empty if nothing was."""
         return build_ignored_header(self.ignored_fields)
+
+    @property
+    def messages(self) -> list[ClientMessage]:
+        """The messages of the input."""
+        return self.input.messages
+
+    @property
+    def system(self) -> str | None:
+        """The instructions and the texts of the system in the input."""
+        return join_texts([self.instructions, *self.input.system_texts])
+
+    @property
+    def history_seed(self) -> str:
+        """The beginning of the hash by which a whole history is recognized, which a token has."""
+        return self.keeping.token_id
 
     @property
     def is_stored(self) -> bool:
@@ -337,11 +351,7 @@ def parse_response_request(
     body = ResponseBody.parse(value)
     response_input = parse_input(value.get("input"), load_item)
     name = headers.get(SESSION_HEADER, "")[:MAX_SESSION_NAME_CHARS]
-    thread, beside = name_thread(name, headers, value, keeping), ""
-    if _is_beside(thread, body, response_input):
-        # The program stores its conversation under a name, and this is no part of it.
-        body = body.model_copy(update={"store": body.store and not thread.name})
-        beside, thread = thread.name, ThreadName()
+    thread, has_store = name_thread(name, headers, value, keeping), "store" in body.model_fields_set
     if thread.name:
         # Some programs send `store: false` with every request, and their user cannot change it.
         body = body.model_copy(update={"store": True})
@@ -369,8 +379,8 @@ def parse_response_request(
         previous_response_id=body.previous_response_id,
         conversation_id=conversation_id,
         thread=thread,
-        beside=beside,
-        history_seed=keeping.token_id,
+        has_store=has_store,
+        keeping=keeping,
         compact_threshold=next((each for each in reversed(thresholds) if each), None),
         ignored_fields=(
             *request_tools.ignored_fields,
@@ -378,16 +388,6 @@ def parse_response_request(
             *response_input.ignored_fields,
         ),
     )
-
-
-def _is_beside(thread: ThreadName, body: ResponseBody, response_input: ResponseInput) -> bool:
-    """Return True if a request asks for something beside the conversation that it names."""
-    messages = response_input.messages
-    if thread.is_beside or asks_beside(thread.program, messages):
-        return True
-    system = "\n".join([body.instructions or "", *response_input.system_texts])
-    continues = body.previous_response_id or body.conversation or body.background
-    return not continues and asks_for_summary(system.lstrip(), messages, body.tools)
 
 
 def _parse_conversation_id(body: ResponseBody, response_input: ResponseInput) -> str:

@@ -16,13 +16,12 @@ from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.base.threads import PREPARATION, TOOLS
 from chatcore.context import builder
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
-from chatcore.contrib.compat.chat_completions.memory import find_session
 from chatcore.contrib.compat.chat_completions.stateless import (
     StatelessExchange,
     build_provider_request,
 )
 from chatcore.contrib.compat.client_messages import convert_messages
-from chatcore.contrib.compat.responses import ids, origins, resource, resuming
+from chatcore.contrib.compat.responses import beside, ids, origins, resource, resuming
 from chatcore.contrib.compat.responses.mcp import items as mcp_items
 from chatcore.contrib.compat.responses.mcp.items import ServerCall
 from chatcore.contrib.compat.responses.mcp.stateless_tools import StatelessTools
@@ -167,7 +166,10 @@ class UnstoredResponse:
         stem = ids.build_random_stem()
         writer.begin_message(stem)
         texts: dict[type, list[str]] = {TextDelta: [], ReasoningDelta: []}
-        async with aclosing(self.exchange.stream_parts()) as parts:
+        answer_parts = self.exchange.stream_parts()
+        async with aclosing(
+            beside.remember_summary(self._user, self.request, answer_parts)
+        ) as parts:
             async for part in parts:
                 if isinstance(part, StreamEnd):
                     self._end = self._note_end(part)
@@ -263,7 +265,7 @@ class UnstoredResponse:
         provider_request = replace_long_history(
             request.model,
             replace(provider_request, tools=tools),
-            lambda: find_session(self._user, request.beside),
+            lambda: beside.find_asked_session(self._user, request),
         )
         return StatelessExchange(request.model, provider_request, owner_id=self._owner_id)
 

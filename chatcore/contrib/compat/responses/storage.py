@@ -10,6 +10,7 @@ from django.db import transaction
 
 from chatcore.base.databases.person_lock import lock_person
 from chatcore.base.rest.problems import InvalidFieldError
+from chatcore.contrib.compat import summary_notes
 from chatcore.contrib.compat.chat_completions.client_summaries import announce_summary
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.memory import find_session
@@ -219,6 +220,9 @@ def _build_record(request: ResponseRequest, origin: Origin, session: Session) ->
         input_key=history.extend_key(origin.key or request.history_seed, messages)
         if is_known
         else "",
+        client=""
+        if request.thread.name
+        else summary_notes.hash_client(session.owner_id, request.keeping),
         request=echo,
         system_texts=origin.add_system_texts(request),
     )
