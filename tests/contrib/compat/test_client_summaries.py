@@ -314,3 +314,35 @@ def test_a_summary_over_messages(
     assert "heliotrope" in sent
     assert "Question 2" not in sent
     assert CompactionRun.objects.get().trigger == "by_client"
+
+
+def test_a_program_says_the_same_again_and_again_behind_its_summary(
+    client: OpenAI, scripted: ScriptedModel
+) -> None:
+    """Cline does: "This run is not complete until …"."""
+    scripted.default = Reply(text="Noted.")
+    texts = ["Question", "Noted.", *["Go on.", "Noted."] * 4]
+    for end in range(1, len(texts), 2):
+        ask(client, build_history(*texts[:end]))
+    history = [*SUMMARY, "Go on.", "Noted."]
+    for _ in range(4):
+        history.append("Go on.")
+        ask(client, build_history(*history))
+        history.append("Noted.")
+        texts += ["Go on.", "Noted."]
+        assert load_texts() == texts
+    assert not Message.objects.exclude(branch=None).exists()
+
+
+def test_a_program_says_the_same_again_and_again_at_the_end_of_its_history(
+    client: OpenAI, scripted: ScriptedModel
+) -> None:
+    """It sends its newest messages alone."""
+    scripted.default = Reply(text="Noted.")
+    texts = ["Question", "Noted."]
+    ask(client, build_history("Question"))
+    for _ in range(6):
+        texts += ["Go on.", "Noted."]
+        ask(client, build_history(*texts[:-1][-5:]))
+    assert load_texts() == texts
+    assert not Message.objects.exclude(branch=None).exists()

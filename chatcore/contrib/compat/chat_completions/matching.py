@@ -450,7 +450,10 @@ def _match_stored(
     # messages of the user do not say so: a bot asks the same question each hour.
     unanswered_messages = _drop_answer(stored_messages, messages[-1].role)
     has_answer = any(message.role != "user" for message in messages)
-    if has_answer and len(unanswered_messages) < len(stored_messages):
+    # Where the same is said again and again, the newest message may also be the next one. The
+    # latter is meant, unless the client has all that is stored before it.
+    is_next = 0 < overlap_length == len(messages) - 1 < len(unanswered_messages) - 1
+    if has_answer and not is_next and len(unanswered_messages) < len(stored_messages):
         length = _find_longest_overlap(session, messages, unanswered_messages)
         if length == len(messages):
             return HistoryMatch(regenerate_pk=unanswered_messages[-1].pk)
