@@ -166,17 +166,12 @@ PROGRAMS: Mapping[str, Callable[[Headers, Fields], _Names | None]] = {
     CODEX: _read_codex,
     OPENCODE: _read_opencode,
 }
-# A line of the user's last message by which a program asks for something beside the conversation,
-# with its whole history: a summary, what could be said next, a note.
-_SIDE_PROMPTS = {
+# A line of the user's last message by which a program has its whole history summarized, to go on
+# with the summary in its place.
+_SUMMARY_PROMPTS: Mapping[str, tuple[str, ...]] = {
     CLAUDE_CODE: (
         r"CRITICAL: Respond with TEXT ONLY\. Do NOT call any tools\.",
         r"Your task is to create a detailed summary of (the|this) conversation",
-        r"\[SUGGESTION MODE:",
-        r"(<system-reminder>)?This is a side question from the user\.",
-        r"The user stepped away and is coming back\.",
-        r"Describe your most recent action in 3-5 words",
-        r"You are now acting as the memory extraction subagent\.",
     ),
     CODEX: (r"You are performing a CONTEXT CHECKPOINT COMPACTION\.",),
     OPENCODE: (r"Provide a detailed prompt for continuing our conversation above\.",),
@@ -187,15 +182,45 @@ _SIDE_PROMPTS = {
         r"You are the component that summarizes a conversation when its context window is about",
     ),
 }
-_SIDE_LINES = {
-    program: re.compile(rf"^({'|'.join(lines)})", re.MULTILINE)
-    for program, lines in _SIDE_PROMPTS.items()
+# The same for other things beside the conversation: what could be said next, a note.
+_CLAUDE_PROMPTS = (
+    r"\[SUGGESTION MODE:",
+    r"(<system-reminder>)?This is a side question from the user\.",
+    r"The user stepped away and is coming back\.",
+    r"Describe your most recent action in 3-5 words",
+    r"You are now acting as the memory extraction subagent\.",
+)
+_OTHER_PROMPTS: Mapping[str, tuple[str, ...]] = {
+    CLAUDE_CODE: _CLAUDE_PROMPTS,
+    UNKNOWN: (
+        *_CLAUDE_PROMPTS,  # Qwen Code has some of these
+        r"Scan the recent conversation history in your context and update durable managed memory",
+        # Gemini CLI and its descendants ask who speaks next.
+        r"Analyze \*only\* the content and structure of your immediately preceding response",
+    ),
 }
+
+
+def _compile_lines(prompts: Mapping[str, tuple[str, ...]]) -> Mapping[str, re.Pattern[str]]:
+    return {
+        program: re.compile(rf"^({'|'.join(lines)})", re.MULTILINE)
+        for program, lines in prompts.items()
+    }
+
+
+_SUMMARY_LINES = _compile_lines(_SUMMARY_PROMPTS)
+_OTHER_LINES = _compile_lines(_OTHER_PROMPTS)
+
+
+def is_summary_prompt(program: str, text: str) -> bool:
+    """Return True for a text by which a program has its conversation summarized."""
+    return program in _SUMMARY_LINES and bool(_SUMMARY_LINES[program].search(text))
 
 
 def is_side_prompt(program: str, text: str) -> bool:
     """Return True for a text by which a program asks for something beside the conversation."""
-    return program in _SIDE_LINES and bool(_SIDE_LINES[program].search(text))
+    is_other = program in _OTHER_LINES and bool(_OTHER_LINES[program].search(text))
+    return is_other or is_summary_prompt(program, text)
 
 
 def _read_names(headers: Headers, body: Fields) -> tuple[str, _Names]:

@@ -531,3 +531,22 @@ def test_a_summary_over_responses_is_stored_where_its_client_says_so(client: Ope
     assert client.responses.retrieve(stored.id).output_text
     with pytest.raises(NotFoundError):
         client.responses.retrieve(unstored.id)
+
+
+def test_an_answer_behind_a_summary_that_is_said_again_replaces_nothing(
+    post: Post, scripted: ScriptedModel, path: str
+) -> None:
+    """Continue sends its summary alone, as an answer, and then what the model says to that."""
+    texts = ["Fix it: q1", "Done.", "q2", "a2", "q3", "a3"]
+    for end in (1, 3, 5):
+        scripted.script(Reply(text=texts[end]))
+        post(*texts[:end])
+    question = "Please provide a concise summary of our conversation so far, capturing the key"
+    scripted.script(Reply(text=LONG_SUMMARY), Reply(text="a4"))
+    post(*texts, f"{question} context, decisions made")
+    behind = [{"role": "assistant", "content": each} for each in (LONG_SUMMARY, "Done.")]
+    post(*behind, {"role": "user", "content": "Go on."})
+    session = Session.objects.get(title__startswith="Fix")
+    assert load_texts(session)[:6] == texts
+    assert load_texts(session)[-2:] == ["Go on.", "a4"]
+    assert not Message.objects.exclude(branch=None).exists()

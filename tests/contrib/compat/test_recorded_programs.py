@@ -82,6 +82,30 @@ def test_a_summary_that_a_program_asks_for_is_in_no_session(
     assert Session.objects.get().title.startswith(FACT)
 
 
+SIDE_PROMPTS = [
+    "Managed memory directory: `/home/ann/.qwen`\n\nScan the recent conversation history in"
+    " your context and update durable managed memory.",
+    "[SUGGESTION MODE: Suggest what the user might naturally type next.]",
+    "The user stepped away and is coming back. Recap in under 40 words, 1-2 plain sentences.",
+    "Analyze *only* the content and structure of your immediately preceding response.",
+]
+
+
+@pytest.mark.parametrize("prompt", SIDE_PROMPTS)
+def test_what_qwen_code_asks_beside_its_conversation_is_in_no_session(
+    client: OpenAI, scripted: ScriptedModel, prompt: str
+) -> None:
+    name = "qwen-code-0.24.4"
+    messages = send_rounds(client, scripted, name)
+    history = [*messages, {"role": "assistant", "content": "Done."}]
+    send(client, f"{name}-round", messages=[*history, {"role": "user", "content": prompt}])
+    scripted.script(Reply(text="On it."))
+    send(client, f"{name}-round", messages=[*history, {"role": "user", "content": "And now?"}])
+    stored_messages = Session.objects.get().messages.order_by("seq")
+    texts = [message.content for message in stored_messages]
+    assert texts[-3:] == ["Done.", "And now?", "On it."]
+
+
 def test_a_title_of_opencode_begins_no_session(client: OpenAI) -> None:
     send(client, "opencode-1.18.33-title")
     assert not Session.objects.exists()

@@ -356,6 +356,10 @@ def _match_known_summary(
         if same_answers:
             rest[0] = replace(rest[0], content=same_answers[-1].content)
     start, common_length = _find_common_run(rest, stored_messages)
+    if common_length == 1 and rest[0].role == "assistant" and not rest[0].calls:
+        # One answer alone is the newest one. An older one has the same text by chance: the model
+        # said it to the summary.
+        common_length = int(start == len(stored_messages) - 1)
     summary = build_summary(
         messages[:length], stored_messages, tail_start=start if common_length else None
     )

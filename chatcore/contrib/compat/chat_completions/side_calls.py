@@ -9,7 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from chatcore.contrib.compat.client_messages import ClientMessage
-from chatcore.contrib.compat.programs import CLAUDE_CODE, ThreadName, is_side_prompt
+from chatcore.contrib.compat.programs import (
+    CLAUDE_CODE,
+    ThreadName,
+    is_side_prompt,
+    is_summary_prompt,
+)
 from chatcore.models import Session
 
 HEAD_CHARS = 1_000  # of a text; what is asked for stands at its beginning
@@ -92,9 +97,14 @@ def asks_beside(program: str, messages: Sequence[ClientMessage]) -> bool:
 
 def is_summary_call(request: AnyRequest) -> bool:
     """Return True if a program asks for a summary, to go on with it in place of its history."""
-    return asks_beside(request.thread.program, request.messages) or asks_for_summary(
-        request.system or "", request.messages, request.tools
-    )
+    messages, program = request.messages, request.thread.program
+    if (
+        messages
+        and messages[-1].role == "user"
+        and is_summary_prompt(program, messages[-1].content)
+    ):
+        return True
+    return asks_for_summary(request.system or "", messages, request.tools)
 
 
 def may_ask_by_system(request: AnyRequest) -> bool:
