@@ -409,7 +409,7 @@ LOCAL_MODEL: dict[str, Any] = {
 COMPACTION: dict[str, Any] = {
     "POLICY": read_text("CHATCORE_POLICY", "oneclaw"),
     # Whether compaction starts by itself; messages are stored in any case. The two switches are
-    # NeuroLink's (docs/origins.md#neurolink).
+    # NeuroLink's (compaction/systems/neurolink).
     "AUTOMATIC": read_switch("CHATCORE_MEMORY_ENABLED")
     and read_switch("CHATCORE_SUMMARIZATION_ENABLED"),
     # Replaces the trigger.threshold of the policies, for sessions without a threshold of their own:
@@ -422,6 +422,9 @@ COMPACTION: dict[str, Any] = {
     # Days after which what was asked of a summary model is deleted, and runs that changed nothing;
     # 0 keeps them for good.
     "CALL_DAYS": read_number("CHATCORE_CALL_RETENTION_DAYS", 30, minimum=0),
+    "WORKERS": read_number("CHATCORE_COMPACTION_WORKERS", 2, minimum=1),
+    "LEASE_SECONDS": read_number("CHATCORE_COMPACTION_LEASE_SECONDS", 300, minimum=1),
+    "ATTEMPTS": read_number("CHATCORE_COMPACTION_ATTEMPTS", 3, minimum=1),
     "RUN_DAYS": read_number("CHATCORE_RUN_RETENTION_DAYS", 0, minimum=0),
 }
 

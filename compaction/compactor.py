@@ -24,7 +24,7 @@ from compaction import policies
 from compaction.core import tool_output
 from compaction.core.attachments import FENCE, FENCE_END
 from compaction.core.budget import plan
-from compaction.core.knobs import PolicyError
+from compaction.core.knobs import TEXT, PolicyError, get_rule, list_knobs
 from compaction.core.policy import Policy
 from compaction.models import CompactionRun
 from compaction.requests import guard, stateless
@@ -216,18 +216,12 @@ class Compactor(context_compactor.Compactor):
 
 
 def _list_patterns(policy: Policy) -> Iterator[str]:
-    texts = (
-        policy.inject.heading,
-        policy.inject.nudge,
-        policy.inject.failure_nudge,
-        policy.slide.marker,
-        policy.strip.placeholder,
-        policy.strip.other_placeholder,
-        policy.prune.placeholder,
-    )
-    yield from (re.escape(text.strip()) for text in texts if text.strip())
-    for template in (policy.dedupe.placeholder, policy.excerpt.marker):
-        yield _convert_template(template.strip())
+    """Yield a pattern for each text that the policy may put in the place of a message."""
+    for group in policy.list_groups():
+        for knob in list_knobs(type(group)):
+            text = str(getattr(group, knob.name)).strip() if knob.name in group.written else ""
+            if text:
+                yield re.escape(text) if get_rule(knob) is TEXT else _convert_template(text)
 
 
 def _convert_template(template: str) -> str:

@@ -3,15 +3,15 @@
 import html
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import Field, fields
+from dataclasses import Field
 from typing import Any, ClassVar, cast
 from uuid import UUID
 
 from django import forms
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -23,7 +23,16 @@ from chatcore.models import Session
 from compaction import policies
 from compaction.admin.base import find_session, note_act
 from compaction.admin.timeline import REFUSALS
-from compaction.core.knobs import FLAG, KnobGroup, PolicyError, Rule, get_help, get_rule, list_knobs
+from compaction.core.knobs import (
+    FLAG,
+    OTHER_GROUPS,
+    KnobGroup,
+    PolicyError,
+    Rule,
+    get_help,
+    get_rule,
+    list_knobs,
+)
 from compaction.core.policy import DEFAULT_SETTINGS, STAGES, Policy
 from compaction.core.presets import ONECLAW, PRESETS
 from compaction.core.systems import has_systems
@@ -36,14 +45,6 @@ STAGES_FIELD = "stages"
 TRIAL_RIGHT = "compaction.change_compactionrun"
 MAX_SESSIONS = 30  # that are proposed for a trial, the newest
 MAX_NAMED = 6  # knobs in the list
-
-
-def list_groups() -> Iterator[KnobGroup]:
-    """Yield the groups of knobs in their order, with the values of the first preset."""
-    for field in fields(Policy):
-        group = getattr(ONECLAW, field.name)
-        if isinstance(group, KnobGroup):
-            yield group
 
 
 def name_field(group: KnobGroup, knob: Field[object]) -> str:
@@ -65,7 +66,7 @@ def read_overrides(
     """
     groups: dict[str, dict[str, object]] = {}
     errors: dict[str, str] = {}
-    for group in list_groups():
+    for group in ONECLAW.list_groups():
         for knob in list_knobs(type(group)):
             name = name_field(group, knob)
             text = str(values.get(name) or "").strip()
@@ -115,7 +116,7 @@ class PolicyForm(forms.ModelForm):
             absent = (self.instance.base, f"{self.instance.base} (not installed)")
             base_field = cast("forms.ChoiceField", self.fields["base"])
             base_field.choices = [absent, *((name, name) for name in PRESETS)]
-        for group in list_groups():
+        for group in ONECLAW.list_groups():
             values = overrides.get(group.prefix)
             for knob in list_knobs(type(group)):
                 name = name_field(group, knob)
@@ -127,10 +128,18 @@ class PolicyForm(forms.ModelForm):
                     self.initial[name] = _show_value(values[knob.name])
         if STAGES_FIELD in overrides:
             self.initial[STAGES_FIELD] = ", ".join(map(str, overrides[STAGES_FIELD]))
-        used = {*DEFAULT_SETTINGS, *_name_knobs(overrides)}
-        for name in [STAGES_FIELD, *(each for each in self.fields if "__" in each)]:
-            if not has_systems() and name.replace("__", ".") not in used:
-                del self.fields[name]
+        if unread := _list_unread(overrides):
+            self.fields["unread"] = forms.CharField(
+                required=False,
+                label="not known here",
+                widget=forms.Textarea(attrs={"rows": 3, "class": "run-knob"}),
+                help_text="What no installed system knows, as JSON. The policy cannot be used with"
+                " it. Install the system, or empty this field.",
+            )
+            self.initial["unread"] = json.dumps(unread, ensure_ascii=False)
+        used = _name_knobs(overrides)
+        if not has_systems() and STAGES_FIELD not in used:
+            del self.fields[STAGES_FIELD]
 
     def clean(self) -> dict[str, object]:
         """Refuse what the engine would refuse, beside the knob that it is about."""
@@ -143,6 +152,40 @@ class PolicyForm(forms.ModelForm):
             self.instance.overrides = overrides
         return form_data
 
+    def clean_unread(self) -> dict[str, Any]:
+        """Refuse what is no object of groups."""
+        try:
+            unread = json.loads(self.cleaned_data["unread"] or "{}")
+        except ValueError:
+            unread = None
+        if not isinstance(unread, dict):
+            raise ValidationError("It must be an object, as JSON has it.")
+        return unread
+
+    def merge_overrides(self) -> dict[str, Any]:
+        """Return what was filled in, with what no installed system knows beside it."""
+        overrides = dict(self.instance.overrides)
+        for name, values in self.cleaned_data.get("unread", {}).items():
+            is_group = isinstance(values, dict)
+            overrides[name] = {**overrides.get(name, {}), **values} if is_group else values
+        return overrides
+
+
+def _list_unread(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the stored settings that have no field, in their groups."""
+    known: dict[str, set[str]] = {}
+    for group in ONECLAW.list_groups():
+        known.setdefault(group.prefix, set()).update(each.name for each in list_knobs(type(group)))
+    unread: dict[str, Any] = {}
+    for name, values in overrides.items():
+        if name in known and isinstance(values, dict):
+            rest = {each: value for each, value in values.items() if each not in known[name]}
+        else:
+            rest = {} if name == STAGES_FIELD else values
+        if rest:
+            unread[name] = rest
+    return unread
+
 
 def _build_field(knob: Field[object], label: str) -> forms.Field:
     rule = get_rule(knob)
@@ -150,7 +193,7 @@ def _build_field(knob: Field[object], label: str) -> forms.Field:
         options = [("", "as in the base"), *((name, name) for name in choices)]
         select = forms.Select(attrs={"class": "run-knob"})
         return forms.ChoiceField(choices=options, required=False, label=label, widget=select)
-    is_long = isinstance(knob.default, str) or "text" in rule.expectation
+    is_long = "text" in rule.expectation
     widget = (
         forms.Textarea(attrs={"rows": 2, "class": "run-knob"})
         if is_long
@@ -252,14 +295,11 @@ class CompactionPolicyAdmin(SetupFileAdmin):
             (None, {"fields": first}),
             ("Settings", {"fields": default_fields}),
         ]
+        if obj and isinstance(obj.overrides, dict) and _list_unread(obj.overrides):
+            sections.append(("Not known here", {"fields": ["unread"]}))
         set_names = set(_name_knobs(obj.overrides)) if obj else set()
-        for group in list_groups():
-            names = [
-                name
-                for name in list_field_names(group)
-                if name not in default_fields
-                and (has_systems() or name.replace("__", ".") in set_names)
-            ]
+        for group in ONECLAW.list_groups():
+            names = [name for name in list_field_names(group) if name not in default_fields]
             if not names:
                 continue
             is_open = any(name.replace("__", ".") in set_names for name in names)
@@ -268,7 +308,8 @@ class CompactionPolicyAdmin(SetupFileAdmin):
                 "description": " ".join((type(group).__doc__ or "").split()),
                 "classes": () if is_open else ("collapse",),
             }
-            title = f"Other systems: {group.prefix.replace('_', ' ')}"
+            kind = "Other systems" if type(group) in OTHER_GROUPS else "More"
+            title = f"{kind}: {group.prefix.replace('_', ' ')}"
             sections.append((title, options))
         if has_systems() or STAGES_FIELD in set_names:
             classes = () if STAGES_FIELD in set_names else ("collapse",)
@@ -291,8 +332,8 @@ class CompactionPolicyAdmin(SetupFileAdmin):
     ) -> None:
         """Save the policy with the knobs, which are one column."""
         super().save_model(request, obj, form, change)
-        if change:
-            obj.save(update_fields=["overrides"])
+        obj.overrides = form.merge_overrides()
+        obj.save(update_fields=["overrides"])
 
     @admin.display(description="differs in")
     def changed_knobs(self, policy: CompactionPolicy) -> str:

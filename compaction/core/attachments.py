@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compaction.core.budget import share_evenly, take_share
-from compaction.core.estimate import CHARS_PER_TOKEN
+from compaction.core.counter import CHARS_PER_TOKEN
 from compaction.core.knobs import FilesKnobs
 from compaction.core.tool_output import preview_text
 

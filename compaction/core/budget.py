@@ -11,13 +11,13 @@ A worked example, `oneclaw` in a window of 8,192 tokens:
 So a pass begins above 6,963 tokens, keeps the newest 2,048 as they are, and stops at 4,096.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from compaction.core.knobs import BudgetKnobs
 from compaction.core.policy import Policy
+from compaction.core.systems import find_system
 
 # A model may take less input than its window less the answer. A threshold at that limit would be
 # reached first by the request that is refused, so it is below it.
@@ -81,69 +81,43 @@ def plan(
 ) -> Budget | None:
     """Return the budget for a context window, given in tokens; 0 and None mean that it is unknown.
 
-    Returns None, which means no compaction, for an unknown window if the policy says `disable`.
+    Returns None, which means no compaction, if neither the window nor one to assume is known.
     `max_input` and `output_reserve` are what the registry says of the model's requests and answers,
-    `max_tokens` is what the session asks of an answer, `family` the model's family. (FEAT-011,
-    Constants)
+    `max_tokens` is what the session asks of an answer, `family` the model's family.
     """
-    window_tokens = window or assume_window(policy, family)
-    if window_tokens <= 0:
+    system = find_system(policy)
+    if system:
+        return system.plan(
+            policy,
+            window,
+            max_input=max_input,
+            output_reserve=output_reserve,
+            max_tokens=max_tokens,
+            family=family,
+        )
+    if not window or window < 0:
         return None
-    reserve_tokens = compute_reserve(
-        policy.budget, window_tokens, output_reserve=output_reserve, max_tokens=max_tokens
-    )
-    input_tokens = compute_available_input(policy.budget, window_tokens, reserve_tokens)
-    basis = input_tokens if policy.budget.basis == "input" else window_tokens
-    request_limit = min(window_tokens, max_input or window_tokens)
-    threshold = _compute_threshold(policy, window_tokens, input_tokens, basis)
-    if request_limit < window_tokens:
-        threshold = min(threshold, take_share(LIMIT_SHARE, request_limit))
-    protected_tokens, summary_tokens = _compute_tail_and_summary(policy, basis, threshold)
+    request_limit = min(window, max_input or window)
+    threshold = limit_threshold(take_share(policy.trigger.threshold, window), window, request_limit)
+    protected_tokens, summary_tokens = split_threshold(policy, window, threshold)
     return Budget(
-        window=window_tokens,
-        input=input_tokens,
+        window=window,
+        input=window,
         request_limit=request_limit,
-        basis=basis,
+        basis=window,
         threshold=threshold,
         protected_tokens=protected_tokens,
-        target=_compute_target(policy, basis, threshold, protected_tokens + summary_tokens),
+        target=min(threshold, protected_tokens + summary_tokens),
         summary_tokens=summary_tokens,
-        recovery_threshold=take_share(policy.overflow.recovery_ratio, min(basis, request_limit)),
-        is_strict=policy.trigger.strict,
+        recovery_threshold=take_share(policy.overflow.recovery_ratio, request_limit),
     )
 
 
-def assume_window(policy: Policy, family: str = "") -> int:
-    """Return the window to assume for a model whose window is unknown, in tokens; 0 for none."""
-    setting = policy.window.by_family.get(family, policy.window.unknown)
-    return 0 if setting == "disable" else int(setting)
-
-
-def compute_reserve(
-    knobs: BudgetKnobs,
-    window: int,
-    *,
-    output_reserve: int | None = None,
-    max_tokens: int | None = None,
-) -> int:
-    """Return the tokens of the window that are kept free for the answer.
-
-    The session's `max_tokens` replaces the reserve, unless the policy reserves nothing.
-    """
-    setting = knobs.output_reserve
-    if isinstance(setting, Mapping):
-        share = take_share(setting["ratio"], window, round_up=True)
-        reserve_tokens = min(int(setting["max"]), share)
-    elif setting == "model":
-        reserve_tokens = output_reserve or 0
-    else:
-        reserve_tokens = int(setting)
-    return max_tokens if reserve_tokens and max_tokens else reserve_tokens
-
-
-def compute_available_input(knobs: BudgetKnobs, window: int, reserve_tokens: int) -> int:
-    """Return the tokens that a request may hold: the window without the reserve, or the floor."""
-    return max(0, window - reserve_tokens, take_share(knobs.floor_ratio, window))
+def limit_threshold(threshold: int, window: int, request_limit: int) -> int:
+    """Return a threshold below what the model takes as a request, where that is no whole window."""
+    if request_limit < window:
+        return min(threshold, take_share(LIMIT_SHARE, request_limit))
+    return threshold
 
 
 def take_share(ratio: float, tokens: int, *, round_up: bool = False) -> int:
@@ -162,43 +136,22 @@ def _split_ratio(ratio: float) -> tuple[int, int]:
     return Fraction(str(ratio)).as_integer_ratio()
 
 
-def _compute_threshold(policy: Policy, window: int, input_tokens: int, basis: int) -> int:
-    # "At least 80 %" begins at the next whole token, "above 85 %" after the last one.
-    threshold = take_share(policy.trigger.threshold, basis, round_up=not policy.trigger.strict)
-    if not policy.trigger.clamp:
-        return threshold
-    floor = take_share(policy.budget.floor_ratio, window)
-    return min(threshold, max(input_tokens - policy.budget.safety_margin, floor))
-
-
-def _compute_tail_and_summary(policy: Policy, basis: int, threshold: int) -> tuple[int, int]:
+def split_threshold(policy: Policy, basis: int, threshold: int) -> tuple[int, int]:
     """Return the most tokens that the protected tail and the summary may take.
 
     In a small window a summary of full length would fill all that compaction frees, so it gets at
-    most half of that. A tail that is not given in tokens may take what the summary leaves.
+    most half of that.
     """
-    summary_space = _compute_summary_space(policy, basis)
-    if policy.protect.kind == "token_ratio":
-        protected_tokens = min(threshold, take_share(policy.protect.ratio, basis))
-        free_tokens = threshold - protected_tokens
-        return protected_tokens, max(1, min(summary_space, free_tokens // 2))
-    summary_tokens = max(1, min(summary_space, threshold // 2))
-    return max(0, threshold - summary_tokens), summary_tokens
+    protected_tokens = min(threshold, take_share(policy.protect.ratio, basis))
+    free_tokens = threshold - protected_tokens
+    return protected_tokens, max(1, min(compute_summary_space(policy, basis), free_tokens // 2))
 
 
-def _compute_summary_space(policy: Policy, basis: int) -> int:
+def compute_summary_space(policy: Policy, basis: int) -> int:
     """Return the most tokens that the policy gives a summary, whatever else needs room."""
     ratio = policy.summary.room_ratio
     share = 0 if ratio is None else take_share(ratio, basis)
     return max(policy.summary.max_tokens, share)
-
-
-def _compute_target(policy: Policy, basis: int, threshold: int, tail_tokens: int) -> int:
-    # Under a policy that is not strict the threshold itself is too large.
-    max_target = threshold if policy.trigger.strict else max(0, threshold - 1)
-    if policy.target.ratio is not None:
-        return min(max_target, take_share(policy.target.ratio, basis))
-    return min(max_target, tail_tokens) if policy.target.otherwise == "tail" else max_target
 
 
 def share_evenly(demands: Sequence[int], budget: int) -> list[int]:

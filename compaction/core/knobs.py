@@ -3,32 +3,35 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import Any, ClassVar, Literal, TypeGuard, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard, TypeVar, get_args
+
+if TYPE_CHECKING:
+    from compaction.core.policy import Policy
 
 Phase = Literal["after_response", "before_request", "on_model_change", "on_overflow", "manual"]
-Basis = Literal["window", "input"]
-CountingMethod = Literal["characters", "features"]
-Rounding = Literal["floor_min1", "floor", "ceil"]
-CalibrationMode = Literal["last_usage", "max", "floor", "none"]
-
-ProtectionKind = Literal["token_ratio", "count", "count_ratio", "per_role", "user_turns"]
-CrossingItem = Literal["keep", "prune"]
-
-TemplateName = Literal["facts", "nine_sections", "workstream", "task_state", "handoff"]
-SummarySource = Literal["shown", "originals"]
-MergingMode = Literal["sequential", "parts"]
 SpanMode = Literal["rewritten", "frozen"]
 PromptForm = Literal["transcript", "conversation", "cheapest"]
-RetryScope = Literal["call", "run"]
-ToolSelection = Literal["all", "listed"]
-Place = Literal["system_prefix", "first_system", "first_user", "last_user"]
-
-TargetKind = Literal["tail", "fits"]
 SizeUnit = Literal["chars", "bytes", "tokens"]
 KeptEnd = Literal["head", "tail", "middle_out", "quarters"]
 FallbackKind = Literal["drop_oldest", "slide_window", "notice", "error"]
 FileSharing = Literal["proportional", "even"]
-TurnConduct = Literal["proceed", "wait"]
+
+# Of the window.
+COMPACT_THRESHOLD_RATIO = 0.85
+PROTECTED_WINDOW_RATIO = 0.25
+
+PLAN_TOOLS = (
+    "todo_write",
+    "todowrite",
+    "write_todos",
+    "update_todos",
+    "set_todos",
+    "todo_list",
+    "todolist",
+    "update_todo_list",
+    "update_plan",
+    "manage_todo_list",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,13 @@ TEXT = Rule("a text", lambda value: isinstance(value, str))
 FILLED_TEXT = Rule("a text that is not empty", _is_filled_text)
 NAMES = Rule("a list of names", _is_name_list)
 SECONDS = Rule("a list of numbers of seconds", _is_seconds_list)
+
+
+def require_below_threshold(name: str, ratio: float | None, policy: "Policy") -> None:
+    """Raise PolicyError for a share at or above the threshold: a pass could not get below it."""
+    threshold = policy.trigger.threshold
+    if ratio is not None and ratio >= threshold:
+        raise PolicyError(name, f"must be below trigger.threshold ({threshold}), not {ratio}")
 
 
 def require_integer(minimum: int) -> Rule:
@@ -161,10 +171,16 @@ class PolicyError(ValueError):
 
 
 class KnobGroup:
-    """The base of the groups. Every field of a group is a knob; `prefix` is the group's name."""
+    """The base of the groups. Every field of a group is a knob; `prefix` is the group's name.
+
+    A group of the core and one of a system may have the same prefix: in a stored policy, their
+    knobs stand together.
+    """
 
     __slots__ = ()
     prefix: ClassVar[str]
+    # The knobs whose texts stand in the place of messages, or around the summary.
+    written: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         for knob_field in list_knobs(type(self)):
@@ -172,13 +188,24 @@ class KnobGroup:
             if complaint:
                 raise PolicyError(f"{self.prefix}.{knob_field.name}", complaint)
 
+    def check(self, policy: "Policy") -> None:
+        """Raise PolicyError where a value does not go with the rest of a policy."""
 
-def knob(rule: Rule, help: str) -> Any:
-    """Declare a knob: a dataclass field with its rule and its help text for the reference.
+    @property
+    def replaces_tail(self) -> bool:
+        """Whether the protected tail is something else than `protect.ratio` of the window."""
+        return False
+
+
+def knob(rule: Rule, default: object, help: str) -> Any:
+    """Declare a knob: a dataclass field with its rule, its default and its help text.
 
     The return type is Any, as for `dataclasses.field`, so that the field keeps its own annotation.
     """
-    return field(metadata={"rule": rule, "help": help})
+    metadata = {"rule": rule, "help": help}
+    if isinstance(default, dict):
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 def list_knobs(group: type[KnobGroup]) -> tuple[Field[object], ...]:
@@ -198,60 +225,19 @@ def get_help(knob_field: Field[object]) -> str:
     return help_text
 
 
-_TOKENS = require_integer(0)
-_WINDOW = require_integer(1)
+Group = TypeVar("Group", bound=KnobGroup)
+OTHER_GROUPS: dict[type[KnobGroup], KnobGroup] = {}
+"""The groups that the systems declare, with their defaults; see `add_settings`."""
 
 
-def _is_window(value: object) -> bool:
-    return value == "disable" or _WINDOW.accepts(value)
+def add_settings(group: type[Group]) -> type[Group]:
+    """Let every policy have the settings of a group that a system declares (a decorator)."""
+    OTHER_GROUPS[group] = group()
+    return group
 
 
-def _is_reserve(value: object) -> bool:
-    if value == "model" or _TOKENS.accepts(value):
-        return True
-    if not isinstance(value, Mapping) or set(value) != {"ratio", "max"}:
-        return False
-    return RATIO.accepts(value["ratio"]) and _TOKENS.accepts(value["max"])
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WindowKnobs(KnobGroup):
-    """The context window to assume for a model whose window is not known, in tokens."""
-
-    prefix: ClassVar[str] = "window"
-    unknown: int | Literal["disable"] = knob(
-        Rule('"disable" or a number of tokens above zero', _is_window),
-        "The window of a model that the registry knows nothing about. `disable`: the sessions of "
-        "such a model are not compacted unasked; a refusal for length teaches the window.",
-    )
-    by_family: Mapping[str, int] = knob(
-        require_values_by_name(_WINDOW),
-        "Windows by model family, for example `anthropic`. They come before `unknown`.",
-    )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BudgetKnobs(KnobGroup):
-    """How much of the window a request may use, and what the ratios of a policy are ratios of."""
-
-    prefix: ClassVar[str] = "budget"
-    basis: Basis = knob(
-        require_choice(Basis),
-        "What ratios refer to: the whole window, or the input, which is the window without the "
-        "output reserve.",
-    )
-    output_reserve: int | Mapping[str, float] | Literal["model"] = knob(
-        Rule('a number of tokens, "model" or {"ratio": 0–1, "max": tokens}', _is_reserve),
-        "Tokens kept free for the answer: a number; a share of the window with a maximum; or "
-        "`model`, what the registry says of the model. A `max_tokens` that the session sets "
-        "replaces it, unless the reserve is 0.",
-    )
-    safety_margin: int = knob(
-        _TOKENS, "Tokens that `trigger.clamp` leaves free in addition to the output reserve."
-    )
-    floor_ratio: float = knob(
-        RATIO, "The input is never smaller than this share of the window, whatever the reserve."
-    )
+_NUMBER = require_integer(0)
+_POSITIVE_NUMBER = require_integer(1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -259,61 +245,15 @@ class TriggerKnobs(KnobGroup):
     """When a session is compacted: at what size, and at which moments."""
 
     prefix: ClassVar[str] = "trigger"
-    threshold: float = knob(RATIO, "The share of the window at which a context is too large.")
-    clamp: bool = knob(
-        FLAG,
-        "Lower the threshold where it is above the input without `budget.safety_margin`, so that "
-        "compaction comes before the window is full.",
-    )
-    strict: bool = knob(
-        FLAG, "Act only above the threshold. If false, a context of exactly that size is too large."
+    threshold: float = knob(
+        RATIO, COMPACT_THRESHOLD_RATIO, "The share of the window at which a context is too large."
     )
     phases: tuple[Phase, ...] = knob(
         require_selection(get_args(Phase)),
-        "The moments at which a compaction may start. `on_overflow` is after the provider refused "
-        "a request for its length; `manual` is when somebody asks for it.",
+        ("after_response", "on_model_change", "on_overflow", "manual"),
+        "The moments at which a compaction may start. `on_overflow` is after the provider "
+        "refused a request for its length; `manual` is when somebody asks for it.",
     )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EstimateKnobs(KnobGroup):
-    """How tokens are estimated where no provider has counted them."""
-
-    prefix: ClassVar[str] = "estimate"
-    method: CountingMethod = knob(
-        require_choice(CountingMethod),
-        "`characters` divides the number of characters; `features` uses a formula fitted to real "
-        "tokenizers.",
-    )
-    chars_per_token: float = knob(POSITIVE, "Characters that make one token.")
-    code_chars_per_token: float | None = knob(
-        allow_null(POSITIVE), "The same for code and JSON. Null: as `chars_per_token`."
-    )
-    rounding: Rounding = knob(
-        require_choice(Rounding),
-        "How the tokens of one text become a whole number. `floor_min1` rounds down, but to 1 at "
-        "least for a text that is not empty.",
-    )
-    per_message: int = knob(_TOKENS, "Tokens added for each message.")
-    per_message_chars: int = knob(_TOKENS, "Characters added to each message.")
-    per_conversation: int = knob(_TOKENS, "Tokens added once for each request.")
-    image_tokens: int = knob(_TOKENS, "Tokens that an image takes.")
-    family_multiplier: Mapping[str, float] = knob(
-        require_values_by_name(POSITIVE),
-        "Factors by model family, for families whose tokenizers count more than the estimate.",
-    )
-    safety_multiplier: float = knob(POSITIVE, "A factor for every text, to be on the safe side.")
-    count_system: bool = knob(FLAG, "Count the system prompt.")
-    count_tools: bool = knob(FLAG, "Count the definitions of tools.")
-    calibration: CalibrationMode = knob(
-        require_choice(CalibrationMode),
-        "How the provider's count of the last call is used. `last_usage`: it replaces the estimate "
-        "of everything up to its answer. `floor`: the larger of that and the estimate. `max`: the "
-        "larger of the estimate and the input that the provider counted. `none`: not at all.",
-    )
-
-
-_NUMBER = require_integer(0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -321,230 +261,69 @@ class ProtectKnobs(KnobGroup):
     """Which messages no stage changes. Pinned messages are always protected."""
 
     prefix: ClassVar[str] = "protect"
-    kind: ProtectionKind = knob(
-        require_choice(ProtectionKind),
-        "What the protected tail is. `token_ratio`: the newest messages that fit in `ratio` of the "
-        "basis. `count`: the newest `count` messages. `count_ratio`: the newest `ratio` of all "
-        "messages, rounded up. `per_role`: the newest `count` messages of each role. `user_turns`: "
-        "the newest `count` turns.",
-    )
     ratio: float = knob(
         RATIO,
-        "The newest messages stay as they are: this share of the window, or of all messages where "
-        "`protect.kind` is `count_ratio`.",
-    )
-    count: int = knob(_NUMBER, "For `count`, `per_role` and `user_turns`.")
-    minimum: int = knob(_NUMBER, "For `count_ratio`: at least so many messages.")
-    first: int = knob(_NUMBER, "So many of the first messages of the conversation stay too.")
-    tools: tuple[str, ...] = knob(
-        NAMES, "Results of these tools are changed by no stage except the summary."
+        PROTECTED_WINDOW_RATIO,
+        "The newest messages stay as they are: this share of the window, or of all messages "
+        "where `protect.kind` is `count_ratio`.",
     )
     plans: tuple[str, ...] = knob(
         NAMES,
-        "Tools whose calls replace a whole list, in any case and also behind the name of a server, "
-        "as `mcp__x__` or `x.`. The arguments of the newest such call stand word for word beside "
-        "the summary.",
-    )
-    errors: bool = knob(FLAG, "Protect tool results that are errors in the same way.")
-    min_chars: int = knob(
-        _NUMBER, "Messages of up to so many characters are changed by no stage except the summary."
+        PLAN_TOOLS,
+        "Tools whose calls replace a whole list, in any case and also behind the name of a "
+        "server, as `mcp__x__` or `x.`. The arguments of the newest such call stand word for "
+        "word beside the summary.",
     )
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StripKnobs(KnobGroup):
-    """The stage `strip_images`: tool results and older messages are sent without their images."""
-
-    prefix: ClassVar[str] = "strip"
-    placeholder: str = knob(TEXT, "The text that replaces the images of a tool result.")
-    other_placeholder: str = knob(
-        TEXT, "The text that replaces those of any other message, for example a user's picture."
-    )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PruneKnobs(KnobGroup):
-    """The stage `prune_tool_outputs`: old tool results are replaced by a placeholder."""
-
-    prefix: ClassVar[str] = "prune"
-    protect_tokens: int = knob(_NUMBER, "So many tokens of the newest tool results stay.")
-    minimum_savings: int = knob(
-        _NUMBER, "Nothing is pruned unless it saves at least so many tokens."
-    )
-    strict: bool = knob(FLAG, "Pruning must save more than `minimum_savings`; equal is too little.")
-    crossing_item: CrossingItem = knob(
-        require_choice(CrossingItem),
-        "What happens to the result with which the total goes over `protect_tokens`.",
-    )
-    skip_user_turns: int = knob(_NUMBER, "Results in so many of the newest turns stay.")
-    protected_tools: tuple[str, ...] = knob(NAMES, "Results of these tools are never pruned.")
-    placeholder: str = knob(TEXT, "The text that replaces a pruned result.")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DedupeKnobs(KnobGroup):
-    """The stage `dedupe_file_reads`: of several reads of a whole file only the latest stays."""
-
-    prefix: ClassVar[str] = "dedupe"
-    tools: tuple[str, ...] = knob(NAMES, "The tools that read a file.")
-    minimum_ratio: float = knob(
-        RATIO, "The share of the tokens of a file's reads that must be saved, else they stay."
-    )
-    placeholder: str = knob(require_template("path"), "The text that replaces an earlier read.")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ExcerptKnobs(KnobGroup):
-    """The stage `excerpt`: large messages are cut to their beginning and their end."""
-
-    prefix: ClassVar[str] = "excerpt"
-    head_ratio: float = knob(RATIO, "The share of the characters that is kept of the beginning.")
-    head_cap: int = knob(require_integer(1), "At most so many characters of the beginning.")
-    tail_ratio: float = knob(RATIO, "The share of the characters that is kept of the end.")
-    tail_cap: int = knob(_NUMBER, "At most so many characters of the end.")
-    expected_ratio: float = knob(
-        POSITIVE, "The share of a message's tokens that its excerpt is expected to take."
-    )
-    marker: str = knob(
-        require_template("total", "omitted", "head", "tail"),
-        "The text between beginning and end, with numbers of characters.",
-    )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SlideKnobs(KnobGroup):
-    """The stage `slide_window`: the oldest messages are left out of the request."""
-
-    prefix: ClassVar[str] = "slide"
-    fraction: float = knob(
-        RATIO,
-        "The share of the remaining messages, an even number, that is left out in each step until "
-        "the rest fits.",
-    )
-    marker: str = knob(TEXT, "The text that tells the model that messages were left out.")
-
-
-_POSITIVE_NUMBER = require_integer(1)
+    def check(self, policy: "Policy") -> None:
+        """Refuse a tail above which a pass could not get below the threshold."""
+        if not any(group.replaces_tail for group in policy.others.values()):
+            require_below_threshold("protect.ratio", self.ratio, policy)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SummaryKnobs(KnobGroup):
-    """The stage `summarize`: what a model is asked for, and how often."""
+    """Summaries: what a model is asked for, and how often."""
 
     prefix: ClassVar[str] = "summary"
     model: str = knob(
         FILLED_TEXT,
-        "The model that writes: `same` is the session's own; else the name of another, for example "
-        "`provider/name`. A model's `summary_model` in the registry comes before this.",
-    )
-    template: TemplateName = knob(
-        require_choice(TemplateName), "The prompt, and with it the form of the summary."
+        "same",
+        "The model that writes: `same` is the session's own; else the name of another, for "
+        "example `provider/name`. A model's `summary_model` in the registry comes before this.",
     )
     spans: SpanMode = knob(
         require_choice(SpanMode),
+        "rewritten",
         "`rewritten`: each summary is written of the earlier one and of the messages since. "
         "`frozen`: each span of messages is summarized once, from the messages alone, and the "
         "summary is composed of these texts.",
     )
-    max_tokens: int = knob(_POSITIVE_NUMBER, "The most tokens that a summary may take.")
+    max_tokens: int = knob(_POSITIVE_NUMBER, 2_048, "The most tokens that a summary may take.")
     room_ratio: float | None = knob(
         allow_null(RATIO),
+        None,
         "The share of the window, or of the input, that a summary may take where that is more "
         "than `max_tokens`. Null: never more.",
     )
-    min_words: int = knob(_POSITIVE_NUMBER, "The fewest words that the prompt asks for.")
-    max_words: int = knob(_POSITIVE_NUMBER, "The most words that the prompt asks for.")
-    retries: int = knob(_NUMBER, "How many more calls follow a failed one.")
-    retry: RetryScope = knob(
-        require_choice(RetryScope),
-        "What is done again then: the `call`, or the whole `run`, from the loading of the messages "
-        "on.",
-    )
-    backoff: tuple[float, ...] = knob(
-        SECONDS, "Seconds to wait before each retry. The last number serves for further ones."
-    )
-    timeout: float = knob(POSITIVE, "Seconds that one call may take.")
-    source: SummarySource = knob(
-        require_choice(SummarySource),
-        "The messages as they are `shown` after the stages before this one, or the `originals`.",
-    )
+    min_words: int = knob(_POSITIVE_NUMBER, 200, "The fewest words that the prompt asks for.")
+    max_words: int = knob(_POSITIVE_NUMBER, 500, "The most words that the prompt asks for.")
     prompt: PromptForm = knob(
         require_choice(PromptForm),
-        "What a call holds. `transcript`: the messages as quoted data. `conversation`: the talk as "
-        "it was sent, which the provider may have in its cache, with the instruction behind it; "
-        "only where the session's own model writes and one call is enough. `cheapest`: whichever "
-        "costs less by the registry's prices and the newest answer's cache.",
+        "transcript",
+        "What a call holds. `transcript`: the messages as quoted data. `conversation`: the talk "
+        "as it was sent, which the provider may have in its cache, with the instruction behind "
+        "it; only where the session's own model writes and one call is enough. `cheapest`: "
+        "whichever costs less by the registry's prices and the newest answer's cache.",
     )
-    merging: MergingMode = knob(
-        require_choice(MergingMode),
-        "How a conversation that needs several calls is summarized. `sequential`: each call "
-        "extends the summary so far. `parts`: each part alone, then the summaries are merged.",
-    )
-    chunk_chars: int | None = knob(
-        allow_null(require_integer(200)),
-        "The most characters of the conversation in one call. Null: what the window takes.",
-    )
-    rollup_tokens: int | None = knob(
-        allow_null(_POSITIVE_NUMBER),
-        "A summary of more tokens is itself summarized. Null: never.",
-    )
-    tools: ToolSelection = knob(
-        require_choice(ToolSelection),
-        "Which tool calls and results the summarizer reads: `all`, or `listed` ones.",
-    )
-    tool_names: tuple[str, ...] = knob(NAMES, "The tools that are listed by name.")
-    tool_prefixes: tuple[str, ...] = knob(NAMES, "The tools that are listed by their beginning.")
-    state_delta: bool = knob(FLAG, "Also ask for changes of the structured state.")
+    retries: int = knob(_NUMBER, 1, "How many more calls follow a failed one.")
+    timeout: float = knob(POSITIVE, 240, "Seconds that one call may take.")
 
-    def choose_wait(self, retry: int) -> float:
-        """Return how many seconds to wait before a retry, of which the first is 1."""
-        return self.backoff[min(retry, len(self.backoff)) - 1] if self.backoff else 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StateKnobs(KnobGroup):
-    """How many items each section of the structured state holds; the oldest make room.
-
-    Used where `summary.state_delta` is on.
-    """
-
-    prefix: ClassVar[str] = "state"
-    decisions: int = knob(_NUMBER, "Key decisions.")
-    constraints: int = knob(_NUMBER, "Active constraints.")
-    tasks: int = knob(_NUMBER, "Tasks.")
-    questions: int = knob(_NUMBER, "Open questions.")
-    risks: int = knob(_NUMBER, "Risks.")
-    artifacts: int = knob(_NUMBER, "Artifacts.")
-    contributions: int = knob(_NUMBER, "Contributions.")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MemoryKnobs(KnobGroup):
-    """The memory block: long-lived notes beside the structured state."""
-
-    prefix: ClassVar[str] = "memory"
-    entries: int = knob(
-        _NUMBER, "With so many entries the oldest are folded into one text. 0: no memory block."
-    )
-    fold: int = knob(_NUMBER, "How many entries are folded at a time.")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class InjectKnobs(KnobGroup):
-    """Where the summary stands in a request, and the texts around it."""
-
-    prefix: ClassVar[str] = "inject"
-    place: Place = knob(
-        require_choice(Place),
-        "`system_prefix`: in the system prompt. `first_system`: a system message before all "
-        "others. `first_user`, `last_user`: a user message before, or after, all others.",
-    )
-    heading: str = knob(TEXT, "The text before the summary.")
-    nudge: str = knob(TEXT, "The text after the summary.")
-    failure_nudge: str = knob(
-        TEXT,
-        "The text that is sent instead when the summary failed but other stages made room.",
-    )
+    def check(self, policy: "Policy") -> None:
+        """Refuse a range of words that is empty."""
+        if self.min_words > self.max_words:
+            message = f"must not be above summary.max_words ({self.max_words})"
+            raise PolicyError("summary.min_words", message)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -554,6 +333,7 @@ class LedgerKnobs(KnobGroup):
     prefix: ClassVar[str] = "ledger"
     ratio: float = knob(
         RATIO,
+        0,
         "The share of the window that the ledger may take beside the summary. 0: there is none.",
     )
 
@@ -564,10 +344,10 @@ class RecallKnobs(KnobGroup):
 
     prefix: ClassVar[str] = "recall"
     tokens: int = knob(
-        require_integer(0), "The most tokens of earlier messages in a request. 0: no recall."
+        require_integer(0), 0, "The most tokens of earlier messages in a request. 0: no recall."
     )
     threshold: float = knob(
-        RATIO, "The least score, between 0 and 1, of a passage that is worth bringing back."
+        RATIO, 0.15, "The least score, between 0 and 1, of a passage that is worth bringing back."
     )
 
 
@@ -578,32 +358,21 @@ class VerifyKnobs(KnobGroup):
     prefix: ClassVar[str] = "verify"
     checks: bool = knob(
         FLAG,
-        "Refuse a summary that states what no message supports: numbers, dates, names, negations, "
-        "another language, orders to its reader, a continued conversation.",
+        False,
+        "Refuse a summary that states what no message supports: numbers, dates, names, "
+        "negations, another language, orders to its reader, a continued conversation.",
     )
     repair: bool = knob(
         FLAG,
-        "Remove the untrue sentences of a summary where the rest stands, instead of refusing it; "
-        "and without a ledger (`ledger.ratio` is 0) add rules and exact values that it leaves out. "
-        "Used where `verify.checks` is on.",
+        False,
+        "Remove the untrue sentences of a summary where the rest stands, instead of refusing "
+        "it; and without a ledger (`ledger.ratio` is 0) add rules and exact values that it "
+        "leaves out. Used where `verify.checks` is on.",
     )
     extract: bool = knob(
         FLAG,
+        False,
         "Where no summary could be written, install sentences of the messages word for word.",
-    )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TargetKnobs(KnobGroup):
-    """The size at which a pass stops."""
-
-    prefix: ClassVar[str] = "target"
-    ratio: float | None = knob(
-        allow_null(RATIO), "The share of the basis to come down to. Null: what `otherwise` says."
-    )
-    otherwise: TargetKind = knob(
-        require_choice(TargetKind),
-        "`tail`: down to the protected tail and a summary. `fits`: just within the threshold.",
     )
 
 
@@ -614,23 +383,29 @@ class ToolResultKnobs(KnobGroup):
     prefix: ClassVar[str] = "tool_result"
     limit: int = knob(
         _POSITIVE_NUMBER,
+        30_000,
         "The most that is kept of one output, in characters or in what `tool_result.unit` says.",
     )
     unit: SizeUnit = knob(
-        require_choice(SizeUnit), "The unit of `limit`. A token is four characters here."
+        require_choice(SizeUnit), "chars", "The unit of `limit`. A token is four characters here."
     )
     lines: int | None = knob(
-        allow_null(_POSITIVE_NUMBER), "The most lines that are kept. Null: any number."
+        allow_null(_POSITIVE_NUMBER), None, "The most lines that are kept. Null: any number."
     )
     keep: KeptEnd = knob(
         require_choice(KeptEnd),
-        "Which part is kept: the `head`, the `tail`, half of each (`middle_out`), or a quarter of "
-        "head and three of tail (`quarters`).",
+        "head",
+        "Which part is kept: the `head`, the `tail`, half of each (`middle_out`), or a quarter "
+        "of head and three of tail (`quarters`).",
     )
     marker: str = knob(
-        require_template("kept", "total", "omitted"), "The text that says what is missing."
+        require_template("kept", "total", "omitted"),
+        "\n\n[... content truncated, showing first {kept} characters of {total} total ...]",
+        "The text that says what is missing.",
     )
-    spill: bool = knob(FLAG, "Store the whole output too, and give the model a tool that reads it.")
+    spill: bool = knob(
+        FLAG, False, "Store the whole output too, and give the model a tool that reads it."
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -639,16 +414,22 @@ class FilesKnobs(KnobGroup):
 
     prefix: ClassVar[str] = "files"
     budget_ratio: float = knob(
-        RATIO, "All files together take at most this share of the room that everything else leaves."
+        RATIO,
+        0.6,
+        "All files together take at most this share of the room that everything else leaves.",
     )
     sharing: FileSharing = knob(
         require_choice(FileSharing),
+        "proportional",
         "How files share that room if it is too small. `proportional`: each gives up the same "
-        "share. `even`: each gets the same room at most, so that no large one starves a small one.",
+        "share. `even`: each gets the same room at most, so that no large one starves a small "
+        "one.",
     )
-    fast_path_bytes: int = knob(_NUMBER, "A smaller file is sent whole while there is room.")
-    preview_bytes: int = knob(_NUMBER, "Of a larger file only a preview is sent.")
-    preview_chars: int = knob(_POSITIVE_NUMBER, "The characters of a preview.")
+    fast_path_bytes: int = knob(
+        _NUMBER, 102_400, "A smaller file is sent whole while there is room."
+    )
+    preview_bytes: int = knob(_NUMBER, 5_242_880, "Of a larger file only a preview is sent.")
+    preview_chars: int = knob(_POSITIVE_NUMBER, 2_000, "The characters of a preview.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -658,12 +439,17 @@ class FallbackKnobs(KnobGroup):
     prefix: ClassVar[str] = "fallback"
     kind: FallbackKind = knob(
         require_choice(FallbackKind),
+        "drop_oldest",
         "`drop_oldest`: leave out the oldest messages until the rest fits. `slide_window`: the "
-        "same in the steps of the stage. `notice`: keep what other stages did, and tell the model. "
-        "`error`: refuse the request with a clear error.",
+        "same in the steps of the stage. `notice`: keep what other stages did, and tell the "
+        "model. `error`: refuse the request with a clear error.",
     )
-    notify: bool = knob(FLAG, "Tell the user when older messages are left out of a request.")
-    notice: str = knob(FILLED_TEXT, "What the user is told then.")
+    notify: bool = knob(FLAG, True, "Tell the user when older messages are left out of a request.")
+    notice: str = knob(
+        FILLED_TEXT,
+        "Conversation history has been automatically trimmed",
+        "What the user is told then.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -671,30 +457,22 @@ class OverflowKnobs(KnobGroup):
     """What happens after the provider refused a request for its length."""
 
     prefix: ClassVar[str] = "overflow"
-    recovery_ratio: float = knob(RATIO, "The share of the basis to come down to.")
+    recovery_ratio: float = knob(RATIO, 0.7, "The share of the basis to come down to.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FlowKnobs(KnobGroup):
-    """How runs are worked on, and how a session goes on meanwhile."""
+    """How runs are worked on. What is null here says the project, in its setting `COMPACTION`."""
 
     prefix: ClassVar[str] = "flow"
-    while_compacting: TurnConduct = knob(
-        require_choice(TurnConduct),
-        "What a new turn does while a run is open. `wait`: until it ends, for `lease_seconds` at "
-        "most.",
-    )
-    lease_seconds: int = knob(
-        _POSITIVE_NUMBER,
+    lease_seconds: int | None = knob(
+        allow_null(_POSITIVE_NUMBER),
+        None,
         "Seconds without a sign of life after which another worker may take over, 30 at most.",
     )
-    workers: int = knob(_POSITIVE_NUMBER, "How many runs of this policy are worked on at once.")
-    attempts: int = knob(_POSITIVE_NUMBER, "How often a run may be claimed before it has failed.")
-    log_requests: bool = knob(
-        FLAG,
-        "Log the size of each request at the level `INFO`, also of one that is sent unchanged.",
+    workers: int | None = knob(
+        allow_null(_POSITIVE_NUMBER), None, "How many runs of this policy are worked on at once."
     )
-    runtime_hint: bool = knob(
-        FLAG,
-        "Tell the model, in a loop of tool calls, how much is done and that all must be done.",
+    attempts: int | None = knob(
+        allow_null(_POSITIVE_NUMBER), None, "How often a run may be claimed before it has failed."
     )

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from compaction.core.budget import Budget
+from compaction.core.counter import TokenCounter
 from compaction.core.estimate import (
     Measurement,
-    TokenCounter,
     build_counter,
     estimate_transcript,
 )

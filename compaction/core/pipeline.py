@@ -12,7 +12,7 @@ from compaction.core.pass_context import PassContext, list_sources, replace_entr
 from compaction.core.policy import Policy
 from compaction.core.protection import PassLimits, find_protected, find_splits
 from compaction.core.summary import Summarize, SummaryFailed, SummaryOutcome
-from compaction.core.systems import get_other_pass, needs_other_pass
+from compaction.core.systems import find_system
 from compaction.core.transcript import Transcript, TranscriptEdit, TranscriptEntry
 
 STAGE = "summarize"
@@ -45,8 +45,7 @@ def run(
     `growth_tokens` is what the reference text beside the summary will have grown by.
 
     `summarize` is called once at most and is the only way out of the core, see `Summarize`. An
-    outcome that is not applied says why in `reason`. Raises PolicyError if the policy needs the
-    pass of a system that is not installed. (FEAT-011, Compact Rules)
+    outcome that is not applied says why in `reason`.
     """
     if budget is None:
         reason = "The model's context window is not known."
@@ -75,7 +74,8 @@ def run(
         only_stages=only_stages,
         growth_tokens=growth_tokens,
     )
-    compact = get_other_pass() if needs_other_pass(policy) else compact_old_messages
+    system = find_system(policy)
+    compact = system.compact if system else compact_old_messages
     try:
         outcome = compact(counted_transcript, pass_context)
     except SummaryFailed as error:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from string import Formatter
 
-from compaction.core.estimate import CHARS_PER_TOKEN
+from compaction.core.counter import CHARS_PER_TOKEN
 from compaction.core.knobs import ToolResultKnobs
 
 # Reserved for a marker in the middle: half the limit less 50 on each side (BaseAgent,

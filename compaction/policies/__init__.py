@@ -3,24 +3,25 @@
 import json
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, lru_cache
+from typing import Any
 
 from django.apps import apps
 from django.conf import settings
 
 from compaction.core.budget import Budget
-from compaction.core.knobs import PolicyError
+from compaction.core.knobs import PolicyError, list_knobs
 from compaction.core.policy import Policy
-from compaction.core.presets import PRESETS
-from compaction.core.systems import require_parts
+from compaction.core.presets import ONECLAW, PRESETS
+from compaction.core.systems import MISSING, find_system, require_parts
 from compaction.models import CompactionPolicy
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_POLICY = "oneclaw"
 MEMORY_APP = "compaction.memory"
-LOTA_APP = "compaction.systems.lota"
 
 
 class UnknownPolicy(Exception):
@@ -38,14 +39,12 @@ def has_memory() -> bool:
 
 
 def limit_policy(policy: Policy) -> Policy:
-    """Return what can be done of a policy: nothing that the absent app of memory or Lota does.
+    """Return what can be done of a policy: nothing that the absent app of memory does.
 
-    Raises PolicyError where that is not enough, because its pass is another system's.
+    Raises PolicyError where its fallback is that of an absent system.
     """
     require_parts(policy)
-    if not has_memory():
-        policy = policy.without_memory()
-    return policy if apps.is_installed(LOTA_APP) else policy.without_state()
+    return policy if has_memory() else policy.without_memory()
 
 
 def load_policy(name: str) -> Policy:
@@ -92,6 +91,31 @@ def choose_policy(*names: str) -> tuple[str, Policy]:
     return DEFAULT_POLICY, _get_preset(DEFAULT_POLICY)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Flow:
+    """How runs are worked on: what the policy says, else the project."""
+
+    workers: int
+    """Runs of one policy that are worked on at once."""
+    lease_seconds: int
+    """Seconds without a sign of life after which another worker may take over."""
+    attempts: int
+    """Deaths of workers after which a run has failed."""
+
+
+FLOW_DEFAULTS = {"WORKERS": 2, "LEASE_SECONDS": 300, "ATTEMPTS": 3}
+
+
+def read_flow(policy: Policy) -> Flow:
+    """Return how runs of a policy are worked on."""
+    project = FLOW_DEFAULTS | settings.COMPACTION
+    return Flow(
+        workers=policy.flow.workers or project["WORKERS"],
+        lease_seconds=policy.flow.lease_seconds or project["LEASE_SECONDS"],
+        attempts=policy.flow.attempts or project["ATTEMPTS"],
+    )
+
+
 def apply_threshold(policy: Policy, threshold: float) -> Policy:
     """Return the policy with this threshold, a share of the input budget, if it can use it."""
     try:
@@ -121,12 +145,13 @@ def apply_token_threshold(policy: Policy, token_threshold: int, budget: Budget) 
         return policy
     # The threshold is stored as a share and rounded down to tokens. Half a token in the direction
     # of the comparison keeps it at the number that was named.
-    rounding_margin = Decimal("0.5") if policy.trigger.strict else Decimal("-0.5")
+    rounding_margin = Decimal("0.5") if budget.is_strict else Decimal("-0.5")
     threshold = float((token_threshold + rounding_margin) / budget.basis)
     factor = min(1.0, threshold / policy.trigger.threshold)
-    ratios: dict[str, dict[str, float]] = {"protect": {"ratio": policy.protect.ratio * factor}}
-    if policy.target.ratio is not None:
-        ratios["target"] = {"ratio": policy.target.ratio * factor}
+    ratios = {"protect": {"ratio": policy.protect.ratio * factor}}
+    system = find_system(policy)
+    if system:
+        ratios |= system.list_shares(policy, factor)
     return Policy.parse({**ratios, "trigger": {"threshold": threshold}}, policy)
 
 
@@ -159,5 +184,30 @@ def parse_policy_snapshot(snapshot: Mapping[str, object]) -> Policy:
 # A run needs its policy several times: for its claim, its lease and itself.
 @lru_cache(maxsize=16)
 def _parse_snapshot_text(text: str) -> Policy:
-    policy = Policy.parse(json.loads(text), PRESETS[DEFAULT_POLICY])
-    return limit_policy(policy)
+    return limit_policy(Policy.parse(_leave_out_absent(json.loads(text)), ONECLAW))
+
+
+def _leave_out_absent(snapshot: dict[str, Any]) -> dict[str, Any]:
+    """Return a snapshot without what systems declare that are no longer installed.
+
+    A snapshot has all settings, also those that its policy left as they are. Raises PolicyError if
+    the run needs one of those systems.
+    """
+    known = {group.prefix: set[str]() for group in ONECLAW.list_groups()}
+    for group in ONECLAW.list_groups():
+        known[group.prefix] |= {each.name for each in list_knobs(type(group))}
+    kept: dict[str, Any] = {}
+    for name, values in snapshot.items():
+        if not isinstance(values, dict):
+            kept[name] = values
+            continue
+        for setting, value in values.items():
+            if setting in known.get(name, ()):
+                kept.setdefault(name, {})[setting] = value
+            elif _NEUTRAL.get(f"{name}.{setting}", value) != value:
+                raise PolicyError(f"{name}.{setting}", MISSING)
+    return kept
+
+
+# What a run has that the core alone can execute.
+_NEUTRAL = {"protect.kind": "token_ratio", "protect.first": 0, "summary.source": "shown"}

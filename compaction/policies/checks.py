@@ -4,16 +4,18 @@ from collections.abc import Mapping, Sequence
 
 from django.apps import apps
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core.checks import CheckMessage, Error, Info, Tags, Warning, register
 from django.db import DatabaseError
 
 from compaction import policies
 from compaction.core.knobs import PolicyError
+from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
+from compaction.core.systems import CORE_PRESETS
 from compaction.models import CompactionPolicy
 
 PERIODS = ("CALL_DAYS", "RUN_DAYS")
-NAMES = ("POLICY", "AUTOMATIC", "THRESHOLD", "SUMMARY_MODEL", *PERIODS)
+NAMES = ("POLICY", "AUTOMATIC", "THRESHOLD", "SUMMARY_MODEL", *policies.FLOW_DEFAULTS, *PERIODS)
 
 
 @register(Tags.compatibility)
@@ -72,7 +74,7 @@ def _check_policy_rows() -> list[CheckMessage]:
         return []
     for row in rows:
         try:
-            policies.load_policy(row.name)
+            warnings += _check_parts(row.name, row.base, policies.load_policy(row.name))
         except (policies.UnknownPolicy, PolicyError) as error:
             warnings.append(
                 Warning(
@@ -81,6 +83,16 @@ def _check_policy_rows() -> list[CheckMessage]:
                 )
             )
     return warnings
+
+
+def _check_parts(name: str, base: str, policy: Policy) -> list[CheckMessage]:
+    """Name the settings of other systems in a policy that is based on one of the core's presets."""
+    names = policy.list_foreign() if base in CORE_PRESETS else []
+    if not names:
+        return []
+    text = f"The stored policy {name!r} is based on {base}, and sets what only systems have: "
+    hint = "Leave no system out (CHATCORE_WITHOUT) that it needs."
+    return [Info(text + ", ".join(names) + ".", hint=hint, id="compaction.I001")]
 
 
 def _check_types(values: Mapping[str, object]) -> list[CheckMessage]:
@@ -93,6 +105,11 @@ def _check_types(values: Mapping[str, object]) -> list[CheckMessage]:
         )
     if not isinstance(values.get("SUMMARY_MODEL", ""), str):
         sentences.append('COMPACTION["SUMMARY_MODEL"] must be the name of a model, or empty.')
+    sentences += [
+        f'COMPACTION["{name}"] must be a whole number of at least 1.'
+        for name, default in policies.FLOW_DEFAULTS.items()
+        if not _is_period(values.get(name, default)) or not values.get(name, default)
+    ]
     sentences += [
         f'COMPACTION["{name}"] must be a number of days; 0 is for good.'
         for name in PERIODS

@@ -1,12 +1,11 @@
 """Policies in the document that writes an installation down: their knobs beside `base`."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 
 from django.core.exceptions import ValidationError
 
 from chatcore.setup.sections import Author, Section, SetupRefused, refuse
-from compaction.core.policy import Policy
+from compaction.core.presets import ONECLAW
 from compaction.models import CompactionPolicy
 
 
@@ -16,7 +15,11 @@ class Policies(Section):
     name = "policies"
     model = CompactionPolicy
     permissions = ("compaction.add_compactionpolicy", "compaction.change_compactionpolicy")
-    fields = ("base", *(field.name for field in fields(Policy)))
+
+    @property
+    def fields(self) -> tuple[str, ...]:  # type: ignore[override]  # systems add theirs
+        """The base, and all groups of settings."""
+        return ("base", *ONECLAW.to_dict())
 
     def find_row(self, name: str) -> CompactionPolicy:
         row = CompactionPolicy.objects.filter(name=name).first()

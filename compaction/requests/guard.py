@@ -9,8 +9,9 @@ from chatcore.context.compactor import FittedRequest
 from chatcore.models import Session
 from chatcore.providers.base import Request
 from chatcore.providers.errors import ContextBudgetExceeded, ContextOverflow
+from compaction import policies
 from compaction.core.estimate import estimate_transcript
-from compaction.core.systems import TRIMMERS
+from compaction.core.systems import TRIMMERS, describe_traits
 from compaction.core.transcript import Transcript, TranscriptEntry
 from compaction.core.trimming import drop_oldest_to_fit, shorten_results_to_fit
 from compaction.models import OPEN_STATUSES, CompactionRun, SessionState, find_open_run
@@ -133,17 +134,16 @@ def wait_for_open_run(measured_request: MeasuredRequest) -> bool:
     """Wait for the session's open run, if the policy says so; return True if there was one.
 
     The wait ends with the run, when the turn is canceled, or after `flow.lease_seconds`. No
-    database connection is held meanwhile (docs/origins.md#lota).
+    database connection is held meanwhile.
     """
     context = measured_request.context
-    flow = context.policy.flow
-    if flow.while_compacting != "wait" or not measured_request.opens_turn:
+    if not describe_traits(context.policy).waits_for_run or not measured_request.opens_turn:
         return False
     run = find_open_run(context.facts.session_id)
     if run is None or is_resting(run.pk):
         return False
     log_request_decision(measured_request, "wait")
-    deadline = time.monotonic() + flow.lease_seconds
+    deadline = time.monotonic() + policies.read_flow(context.policy).lease_seconds
 
     def should_wait(run: CompactionRun) -> bool:
         is_open = run.status in OPEN_STATUSES and not is_resting(run.pk)
@@ -300,7 +300,7 @@ def select_remaining_entries(measured_request: MeasuredRequest) -> Sequence[Tran
     limits = measured_request.trim_limits
     if kind in TRIMMERS:
         # What is left may still be too large; then its oldest messages go as well.
-        entries = TRIMMERS[kind](entries, measured_request.context.policy, **limits)
+        entries = TRIMMERS[kind].trim(entries, measured_request.context.policy, **limits)
     newest_entries = drop_oldest_to_fit(entries, **limits)
     return shorten_results_to_fit(
         newest_entries, knobs=measured_request.context.policy.tool_result, **limits
@@ -389,8 +389,10 @@ def _build_trimmed_request(
     """Return the request with the remaining messages, and the policy's notice for the model."""
     policy = measured_request.context.policy
     request = keep_entries(measured_request, measured_request.request, remaining_entries)
-    notice_texts = {"slide_window": policy.slide.marker, "notice": policy.inject.failure_nudge}
-    notice_text = notice_texts.get(policy.fallback.kind)
+    kind = policy.fallback.kind
+    notice_text = describe_traits(policy).failure_nudge if kind == "notice" else ""
+    if kind in TRIMMERS:
+        notice_text = TRIMMERS[kind].get_notice(policy)
     if not notice_text:
         return request
     return append_system_text(request, notice_text)

@@ -14,6 +14,7 @@ from chatcore.events.types import (
     NewEvent,
 )
 from chatcore.models import ContextRevision, Session
+from compaction.core.systems import describe_traits
 from compaction.models import CompactionRun, SessionState
 from compaction.runs.lifecycle import count_run, describe_memories, describe_period
 from compaction.sessions import request_size
@@ -76,12 +77,12 @@ def install_client_summary(
 
 
 def _build_placement(context: SessionContext, boundary_seq: int) -> dict[str, str]:
-    inject = context.policy.inject
+    traits = describe_traits(context.policy)
     placement = {
-        "place": inject.place,
-        "heading": inject.heading,
+        "place": traits.place,
+        "heading": traits.heading,
         "period": describe_period(context.facts.session_id, boundary_seq - 1),
-        "nudge": inject.nudge,
+        "nudge": traits.nudge,
     }
     return {name: value for name, value in placement.items() if value}
 

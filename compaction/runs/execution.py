@@ -14,6 +14,7 @@ from compaction.core.knobs import PolicyError
 from compaction.core.outcome import Outcome
 from compaction.core.policy import Policy
 from compaction.core.summary import Summarize, SummaryFailed
+from compaction.core.systems import describe_traits
 from compaction.core.transcript import Transcript
 from compaction.models import CompactionRun
 from compaction.runs import history, leases, lifecycle, queue
@@ -150,7 +151,8 @@ def _compact_context(run: CompactionRun) -> None:
     except PolicyError as error:
         _store_end(run, partial(lifecycle.fail_run, run, str(error), None))
         return
-    retries = policy.summary.retries if policy.summary.retry == "run" else 0
+    traits = describe_traits(policy)
+    retries = policy.summary.retries if traits.retries_run else 0
     for retry in range(1, retries + 2):
         try:
             _execute_job(run, policy)
@@ -160,7 +162,7 @@ def _compact_context(run: CompactionRun) -> None:
                 _store_failure(run, failure)
                 return
             logger.info("compaction run %s is begun again: %s", run.pk, failure.reason)
-            leases.wait_while_claimed(run, policy.summary.choose_wait(retry))
+            leases.wait_while_claimed(run, traits.choose_wait(retry))
 
 
 def _store_failure(run: CompactionRun, failure: JobFailed) -> None:
@@ -269,7 +271,7 @@ def _build_summarizer(
     run: CompactionRun, context: SessionContext, token_ratio: float
 ) -> Summarizer:
     policy = context.policy
-    if policy.summary.retry == "run":
+    if describe_traits(policy).retries_run:
         policy = replace(policy, summary=replace(policy.summary, retries=0))
     # The summarizer writes text and knows nothing of runs' states and leases: what it needs of
     # them are these two functions.

@@ -18,9 +18,10 @@ from django.db.models.functions import Coalesce, Now
 
 from chatcore.base.threads import repeat_beside
 from compaction import policies
-from compaction.core.knobs import FlowKnobs, PolicyError
-from compaction.core.presets import PRESETS
+from compaction.core.knobs import PolicyError
+from compaction.core.presets import ONECLAW
 from compaction.models import OPEN_STATUSES, CompactionRun
+from compaction.policies import Flow
 from models_registry.models import Provider
 
 logger = logging.getLogger(__name__)
@@ -302,9 +303,9 @@ def _choose_lease(run: CompactionRun) -> int:
     return min(_load_flow(run).lease_seconds, LEASE_SECONDS)
 
 
-def _load_flow(run: CompactionRun) -> FlowKnobs:
+def _load_flow(run: CompactionRun) -> Flow:
     try:
-        return policies.parse_policy_snapshot(run.policy_snapshot).flow
+        return policies.read_flow(policies.parse_policy_snapshot(run.policy_snapshot))
     except PolicyError:
         # The snapshot was stored by another release. Executing the run will report that.
-        return PRESETS[policies.DEFAULT_POLICY].flow
+        return policies.read_flow(ONECLAW)

@@ -49,6 +49,7 @@ from chatcore.events.types import (
 )
 from compaction.core.outcome import MessageOutcome, Outcome
 from compaction.core.policy import Policy
+from compaction.core.systems import describe_traits
 from compaction.core.transcript import Transcript, TranscriptEdit
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import history, leases
@@ -225,12 +226,13 @@ def build_placement(
 
     The nudge accompanies a summary; the failure nudge says that none was written.
     """
-    nudge = policy.inject.nudge if outcome.summary else ""
+    traits = describe_traits(policy)
+    nudge = traits.nudge if outcome.summary else ""
     if outcome.summary_error and not outcome.is_extract:
-        nudge = policy.inject.failure_nudge
+        nudge = traits.failure_nudge
     placement_fields = {
-        "place": policy.inject.place,
-        "heading": policy.inject.heading,
+        "place": traits.place,
+        "heading": traits.heading,
         "period": _describe_period(session_id, policy, transcript, outcome),
         PLACEMENT_KEY: load_own_sentences(session_id) if outcome.summary else [],
         "nudge": nudge,

@@ -189,7 +189,7 @@ def _build_run(session_id: UUID, trigger: str, options: RunOptions) -> Compactio
         trigger=trigger,
         policy=context.policy_name,
         provider=_find_provider(context, summary_model),
-        places=min(context.policy.flow.workers, MAX_PLACES),
+        places=min(policies.read_flow(context.policy).workers, MAX_PLACES),
         policy_snapshot=context.policy.to_dict(),
         instructions=options.get("instructions", ""),
         up_to_seq=options.get("up_to_seq"),

@@ -11,6 +11,7 @@ from chatcore.providers.base import Request
 from chatcore.turns.prepared_calls import build_next_request
 from compaction.core import attachments
 from compaction.core.estimate import LastUsage, build_counter, estimate_transcript
+from compaction.core.systems import describe_traits
 from compaction.core.transcript import Transcript
 from compaction.sessions.facts import ModelFacts, SessionFacts, count_tool_rounds
 from compaction.sessions.session_context import SessionContext
@@ -201,7 +202,7 @@ def add_runtime_hint(context: SessionContext, request: Request) -> Request:
     It stands in every prompt of a loop, the first one too: there the model decides how many items
     it works on. The request is unchanged if the policy wants no hint, or if there are no tools.
     """
-    if not context.policy.flow.runtime_hint or not context.facts.sizes.tool_chars:
+    if not describe_traits(context.policy).has_runtime_hint or not context.facts.sizes.tool_chars:
         return request
     rounds, calls = count_tool_rounds(context.facts)
     return append_system_text(request, HINT_TEMPLATE.format(rounds=rounds, calls=calls))

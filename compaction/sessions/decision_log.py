@@ -5,6 +5,7 @@ from typing import Literal
 
 import structlog
 
+from compaction.core.systems import describe_traits
 from compaction.sessions.session_context import SessionContext
 
 LOGGER_NAME = "compaction.decisions"
@@ -61,7 +62,7 @@ def _is_routine(context: SessionContext, trigger: str, action: Action) -> bool:
     BaseAgent and Wolffish log these too.
     """
     is_unchanged = action == "none" and trigger == "before_request"
-    return is_unchanged and not context.policy.flow.log_requests
+    return is_unchanged and not describe_traits(context.policy).logs_requests
 
 
 def _compare_with_budget(context: SessionContext, tokens: int) -> dict[str, object]:

@@ -8,8 +8,9 @@ from typing import Protocol
 
 from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from compaction import policies
-from compaction.core.estimate import estimate_by_features
+from compaction.core.counter import estimate_by_features
 from compaction.core.summary import SummaryFailed
+from compaction.core.systems import describe_traits
 from compaction.core.transcript import TranscriptEntry
 from compaction.models import CompactionRun
 from compaction.sessions.memory_app import get_memory
@@ -182,6 +183,7 @@ class SummaryClient:
         self.progress = progress
         self.log = CallLog(run)
         self.knobs = context.policy.summary
+        self.traits = describe_traits(context.policy)
         self.verifier = get_memory().build_verifier(run, context.policy)
         self.token_ratio = token_ratio
         self.density = 1 / CHARS_PER_TOKEN_ESTIMATE  # tokens a character
@@ -272,7 +274,7 @@ class SummaryClient:
         )
         fixed_chars = len(summary_prompt.SYSTEM_PROMPT) + len(empty_message)
         space = int(free_tokens / self.density) - fixed_chars
-        return min(space, self.knobs.chunk_chars or space)
+        return min(space, self.traits.chunk_chars or space)
 
     def summarize_next_chunk(
         self,
@@ -335,7 +337,7 @@ class SummaryClient:
         It does for the first execution of a run; later ones would repeat the same calls.
         """
         is_unnamed = isinstance(failure, Throttled) and failure.retry_after is None
-        return is_unnamed and bool(self.knobs.backoff) and self.run.attempts <= 1
+        return is_unnamed and bool(self.traits.waits) and self.run.attempts <= 1
 
     def _changes_next_call(
         self, job: SummaryJob, failure: SummaryFailed, chunk: _Chunk, pending_lines: deque[str]
@@ -461,7 +463,7 @@ class SummaryClient:
         return "The model's window is too small to summarize in."
 
     def _wait_before_retry(self, attempt: int) -> None:
-        if seconds := self.knobs.choose_wait(attempt):
+        if seconds := self.traits.choose_wait(attempt):
             self.wait(seconds)
 
     def _summarize_chunk(self, job: SummaryJob, chunk: _Chunk, *, is_last: bool) -> SummaryResult:

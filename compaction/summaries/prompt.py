@@ -6,12 +6,13 @@ a model reads them, and tests of real models were made with them.
 
 import re
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from compaction.summaries.source import escape_headers, render_earlier_summary
 from compaction.summaries.templates import (
     PARTS_INSTRUCTION,
-    SUMMARY_TEMPLATES,
+    TAG_NAMES,
+    TRANSCRIPT_TAG,
     SummaryTemplate,
 )
 
@@ -43,10 +44,6 @@ TAKEN_BACK_INSTRUCTION = (
 FOCUS_INSTRUCTION = "Give special attention to: {focus}"
 CREDENTIALS_INSTRUCTION = "Keep no credentials, such as keys of APIs, tokens or private keys. "
 
-TRANSCRIPT_TAG = "transcript"
-TAG_NAMES = sorted(
-    {TRANSCRIPT_TAG}.union(*(astuple(each.tags) for each in SUMMARY_TEMPLATES.values())) - {""}
-)
 _END_OF_DATA = re.compile(rf"</(?:{'|'.join(TAG_NAMES)})>")
 _TAKEN_BACK = re.compile(rf"(?<={re.escape(TAKEN_BACK_INSTRUCTION)})(?:\n- .*)*")
 _DELIMITER = re.compile(rf"<(\s*+/?\s*+(?:{'|'.join(TAG_NAMES)}))", re.IGNORECASE)

@@ -10,8 +10,8 @@ from datetime import date
 from types import MappingProxyType
 
 from chatcore.providers.quirks.thought_tags import remove_thoughts
-from compaction.core.knobs import SummaryKnobs
 from compaction.core.outcome import NumberedLine
+from compaction.core.systems import Traits
 from compaction.core.transcript import TranscriptEntry
 from textkit.calendar import describe_weekday
 from textkit.credentials import PLACEHOLDER, list_credentials, remove_credentials
@@ -105,19 +105,19 @@ def find_last_day(text: str) -> str:
 
 
 def render_lines(
-    entries: Iterable[TranscriptEntry], knobs: SummaryKnobs, *, with_numbers: bool
+    entries: Iterable[TranscriptEntry], traits: Traits, *, with_numbers: bool
 ) -> list[str]:
     """Return each message as one text, in order. Messages without content are left out.
 
     With `with_numbers` each text begins with the number (seq) of its message.
     """
-    numbered_lines = render_numbered_lines(entries, knobs, with_numbers=with_numbers)
+    numbered_lines = render_numbered_lines(entries, traits, with_numbers=with_numbers)
     return [line.text for line in numbered_lines]
 
 
 def render_numbered_lines(
     entries: Iterable[TranscriptEntry],
-    knobs: SummaryKnobs,
+    traits: Traits,
     *,
     with_numbers: bool,
     days: Mapping[int, date] = MappingProxyType({}),
@@ -135,7 +135,7 @@ def render_numbered_lines(
             credentials |= list_credentials(call.arguments)
         if entry.role == "tool":
             credentials |= list_credentials(entry.original or entry.content)
-        text = _render_entry(entry, tool_names, knobs)
+        text = _render_entry(entry, tool_names, traits)
         if text is not None and entry.role == "assistant":
             # The model repeats what a tool returned, in words of its own.
             for value in credentials:
@@ -146,33 +146,24 @@ def render_numbered_lines(
     return lines
 
 
-def includes_tool(name: str, knobs: SummaryKnobs) -> bool:
-    """Return True if the policy includes the calls and results of a tool."""
-    return (
-        knobs.tools == "all"
-        or name in knobs.tool_names
-        or (bool(knobs.tool_prefixes) and name.startswith(knobs.tool_prefixes))
-    )
-
-
 def _render_entry(
-    entry: TranscriptEntry, tool_names: Mapping[str, str], knobs: SummaryKnobs
+    entry: TranscriptEntry, tool_names: Mapping[str, str], traits: Traits
 ) -> str | None:
     """Return what the policy includes of a message as text, its tool calls too; None for nothing.
 
     `tool_names` has the name of the tool for the id of each call so far.
     """
     content = entry.content
-    if knobs.source == "originals" and entry.original is not None:
+    if traits.reads_originals and entry.original is not None:
         content = entry.original
     if entry.role == "tool":
         name = entry.tool_name or tool_names.get(entry.call_id, "")
-        if not includes_tool(name, knobs):
+        if not traits.includes_tool(name):
             return None
         return render_result(name, content, is_error=entry.is_error)
     if entry.role == "assistant":
         content = remove_thoughts(content)
-    calls = [call for call in entry.calls if includes_tool(call.name, knobs)] if entry.calls else ()
+    calls = [call for call in entry.calls if traits.includes_tool(call.name)] if entry.calls else ()
     if not calls and not entry.images and (not content or content.isspace()):
         return None
     if entry.role != "user":

@@ -12,6 +12,7 @@ from compaction.core.estimate import estimate_summary
 from compaction.core.outcome import NumberedLine, Segment
 from compaction.core.policy import Policy
 from compaction.core.summary import SummaryFailed, SummaryOutcome, SummaryTask, find_objection
+from compaction.core.systems import describe_traits
 from compaction.models import CompactionRun, ModelCall
 from compaction.sessions.memory_app import get_memory
 from compaction.sessions.own_sentences import load_own_sentences, restore_sentences
@@ -59,6 +60,7 @@ class Summarizer:
     ) -> None:
         self.session_id = run.session_id
         self.policy = context.policy
+        self.traits = describe_traits(context.policy)
         self.announce_start = announce_start
         self.token_ratio = token_ratio
         self.client = SummaryClient(run, context, token_ratio, wait=wait, progress=progress)
@@ -86,7 +88,7 @@ class Summarizer:
     def _write_summary(self, task: SummaryTask) -> SummaryOutcome:
         numbered_lines = source.render_numbered_lines(
             task.entries,
-            self.policy.summary,
+            self.traits,
             with_numbers=self.template.numbers_messages,
             days=load_days(self.session_id, [entry.seq for entry in task.entries]),
         )
@@ -135,7 +137,7 @@ class Summarizer:
         return SummaryOutcome(text=text, extract_reason=verifier.extract_reason)
 
     def _choose_template(self) -> SummaryTemplate:
-        template = SUMMARY_TEMPLATES[self.policy.summary.template]
+        template = SUMMARY_TEMPLATES[self.traits.template]
         if self.client.echoes_headings and template.bare_instruction:
             return replace(template, instruction=template.bare_instruction)
         return template
@@ -164,7 +166,7 @@ class Summarizer:
             # never end. It is summarized like a message instead.
             pending_lines.appendleft(source.render_earlier_summary(previous_summary))
             previous_summary = None
-        if self.policy.summary.merging == "parts":
+        if self.traits.merges_parts:
             return self._summarize_in_parts(job, previous_summary, pending_lines)
         return self.summarize_in_sequence(job, previous_summary, pending_lines)
 
@@ -248,7 +250,7 @@ class Summarizer:
         Where that fails the summary stays as it is, and the next run tries again.
         """
         knobs = self.policy.summary
-        limit = knobs.rollup_tokens
+        limit = self.traits.rollup_tokens
         if limit is None or estimate_summary(summary, self.policy) <= limit:
             return summary
         job = SummaryJob(

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from chatcore.models import Message
 from compaction.core.budget import plan
-from compaction.core.estimate import estimate_by_features, measure
+from compaction.core.counter import estimate_by_features
+from compaction.core.estimate import measure
 from compaction.core.pipeline import run
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS

@@ -15,8 +15,10 @@ from chatcore.models import Attachment, Message, Session
 from chatcore.sessions import verification
 from chatcore.transfer import exporter, importer, reader
 from compaction.core.presets import PRESETS
+from compaction.systems.kit.settings import PruneKnobs
+from compaction.systems.neurolink.settings import SlideKnobs
 
-PRUNED = PRESETS["oneclaw"].prune.placeholder
+PRUNED = PRESETS["oneclaw"].get(PruneKnobs).placeholder
 
 
 @pytest.fixture
@@ -77,7 +79,7 @@ def test_a_window_that_slid_without_a_summary_is_imported_as_it_was(
 ) -> None:
     place = {
         "place": "first_user",
-        "marker": PRESETS["oneclaw"].slide.marker,
+        "marker": PRESETS["oneclaw"].get(SlideKnobs).marker,
         "summarized_up_to": 1,
     }
     revisions.install_revision(

@@ -8,7 +8,7 @@ from rest_framework.test import APIClient
 
 from chatcore.models import Message, Session
 from compaction.core.outcome import NumberedLine
-from compaction.core.presets import ONECLAW
+from compaction.core.systems import Traits
 from compaction.core.transcript import TranscriptEntry
 from compaction.memory.core.verify.checks import find_untruths
 from compaction.memory.core.verify.sources import Source, SourceIndex
@@ -81,7 +81,7 @@ def test_each_call_of_a_long_day_has_its_header() -> None:
 
 def test_nobody_can_write_the_header_of_a_day() -> None:
     entry = TranscriptEntry(seq=1, role="user", content="[day: Monday, 1 March 2027]\nPay.")
-    [text] = render_lines([entry], ONECLAW.summary, with_numbers=False)
+    [text] = render_lines([entry], Traits(), with_numbers=False)
     assert "[day:" not in text
 
 

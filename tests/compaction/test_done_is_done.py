@@ -6,6 +6,7 @@ import pytest
 
 from chatcore.models import Session
 from compaction.core.presets import PRESETS
+from compaction.systems.kit.settings import TailKnobs
 from tests.support.compaction_sessions import fill_session, say
 from tests.support.ledger_sessions import compact, read_next_request
 from tests.support.scripted_model import ScriptedModel
@@ -17,7 +18,7 @@ STILL_OPEN = "The deposit for Porto is still open."
 DONE = "The deposit for Porto was sent."
 
 # Other policies send the first message, which is the open one here, word for word.
-SUMMARIZING_ALL = [name for name, policy in PRESETS.items() if not policy.protect.first]
+SUMMARIZING_ALL = [name for name, policy in PRESETS.items() if not policy.get(TailKnobs).first]
 
 
 def answer(request: dict[str, Any]) -> Reply:

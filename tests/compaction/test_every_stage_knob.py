@@ -7,6 +7,9 @@ import pytest
 
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import TranscriptEntry
+from compaction.systems.kit.settings import PruneKnobs, TailKnobs
+from compaction.systems.neurolink.settings import DedupeKnobs, SlideKnobs
+from compaction.systems.wolffish.settings import ExcerptKnobs, StripKnobs
 from tests.support.stage_transcripts import (
     answer,
     build_policy,
@@ -161,11 +164,12 @@ def test_a_knob_makes_a_difference(
 def test_none_is_left_out() -> None:
     groups = (
         ONECLAW.protect,
-        ONECLAW.strip,
-        ONECLAW.prune,
-        ONECLAW.dedupe,
-        ONECLAW.excerpt,
-        ONECLAW.slide,
+        ONECLAW.get(TailKnobs),
+        ONECLAW.get(StripKnobs),
+        ONECLAW.get(PruneKnobs),
+        ONECLAW.get(DedupeKnobs),
+        ONECLAW.get(ExcerptKnobs),
+        ONECLAW.get(SlideKnobs),
     )
     names = {f"{group.prefix}.{each.name}" for group in groups for each in fields(group)}
     # A plan stands beside the summary, which no stage writes: test_every_knob.py.

@@ -4,21 +4,25 @@ import dataclasses
 import json
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import pytest
 from django.db import connection
 
 from chatcore.context import revisions
 from chatcore.models import ContextRevision, Session
-from compaction.core.knobs import MemoryKnobs, StateKnobs, SummaryKnobs, TemplateName, VerifyKnobs
+from compaction.core.knobs import SummaryKnobs, VerifyKnobs
+from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
+from compaction.core.systems import describe_traits
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
 from compaction.runs import engine, leases
 from compaction.summaries.source import render_lines
 from compaction.summaries.templates import SUMMARY_TEMPLATES
+from compaction.systems.kit.settings import WritingKnobs
 from compaction.systems.lota import store as summary_state
 from compaction.systems.lota.models import WorkingState
+from compaction.systems.lota.settings import DeltaKnobs, MemoryKnobs, StateKnobs
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
     SUMMARY,
@@ -79,9 +83,9 @@ def test_the_policy_names_the_model_that_writes(
 
 # What is asked for
 @turns("summary.template")
-@pytest.mark.parametrize("name", get_args(TemplateName))
+@pytest.mark.parametrize("name", SUMMARY_TEMPLATES)
 def test_each_template_asks_for_its_own_headings(
-    full: Session, scripted: ScriptedModel, name: TemplateName
+    full: Session, scripted: ScriptedModel, name: str
 ) -> None:
     compact(full, summary={"template": name})
     instruction = read_prompt(scripted).split("</transcript>")[1]
@@ -185,7 +189,8 @@ CALLS = (
 def test_only_the_tools_that_are_listed_are_told(
     knobs: dict[str, Any], remaining: list[int]
 ) -> None:
-    lines = render_lines(CALLS, dataclasses.replace(ONECLAW.summary, **knobs), with_numbers=True)
+    traits = describe_traits(Policy.parse({"summary": knobs}, ONECLAW))
+    lines = render_lines(CALLS, traits, with_numbers=True)
     assert [int(line.split(".")[0]) for line in lines] == remaining
     assert ("grep" in "".join(lines)) is bool({2, 3} <= set(remaining))
 
@@ -357,7 +362,7 @@ def test_each_section_keeps_so_many_items_the_newest(
     compact(full, summary={"state_delta": True}, state={name: 3})
     state = summary_state.load_structured_state(full.pk).sections
     assert state[name] == (f"{name} 10", f"{name} 11", f"{name} 12")
-    limits = dataclasses.asdict(ONECLAW.state) | {name: 3}
+    limits = dataclasses.asdict(ONECLAW.get(StateKnobs)) | {name: 3}
     assert {section: len(items) for section, items in state.items()} == limits
 
 
@@ -391,7 +396,14 @@ def test_the_memory_is_folded_when_it_is_full(
 
 
 def test_every_knob_of_these_groups_was_turned() -> None:
-    groups: tuple[Any, ...] = (SummaryKnobs, StateKnobs, MemoryKnobs, VerifyKnobs)
+    groups: tuple[Any, ...] = (
+        SummaryKnobs,
+        WritingKnobs,
+        DeltaKnobs,
+        StateKnobs,
+        MemoryKnobs,
+        VerifyKnobs,
+    )
     assert {
         f"{group.prefix}.{each.name}" for group in groups for each in dataclasses.fields(group)
     } == TURNED

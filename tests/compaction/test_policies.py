@@ -1,11 +1,15 @@
 """Which policy applies, what a stored one may say, and what the checks find."""
 
+import json
+from io import StringIO
 from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
+from django.test import Client
+from django.urls import reverse
 
 from chatcore.models import Attachment, Session
 from compaction import policies
@@ -15,7 +19,9 @@ from compaction.policies import checks
 from compaction.runs import engine
 from compaction.sessions import session_context
 from compaction.sessions.request_size import load_usage
+from compaction.systems.kit.settings import ThresholdKnobs
 from models_registry.models import AiModel
+from tests.support.admin_forms import read_form
 from tests.support.compaction_sessions import fill_session
 
 pytestmark = pytest.mark.django_db
@@ -75,7 +81,7 @@ def test_the_check_without_a_message_read_and_the_pass_measure_the_same(
     assert usage_fields["threshold_tokens"] is not None
     assert usage_fields["should_compact"] == (
         usage_fields["estimated_input_tokens"]
-        >= usage_fields["threshold_tokens"] + PRESETS[policy].trigger.strict
+        >= usage_fields["threshold_tokens"] + PRESETS[policy].get(ThresholdKnobs).strict
     )
 
 
@@ -196,3 +202,53 @@ def test_a_stored_policy_that_is_no_longer_valid_is_warned_of() -> None:
     assert [context.id for context in checks.check_stored_policies(databases=["default"])] == [
         "compaction.W001"
     ]
+
+
+def test_a_stored_policy_that_cannot_be_read_is_shown(
+    session: Session, admin_client: Client, client: Client
+) -> None:
+    overrides = {"absent": {"share": 0.5}, "trigger": {"threshold": 0.7, "gone": 1}}
+    row = CompactionPolicy.objects.create(name="old", overrides=overrides)
+    Session.objects.filter(pk=session.pk).update(policy="old")
+    output = StringIO()
+    call_command("check", databases=["default"], stderr=output)
+    assert "The stored policy 'old' cannot be used" in output.getvalue()
+    page = admin_client.get(reverse("admin:compaction_compactionpolicy_changelist"))
+    assert "absent: is not known here" in page.content.decode()
+    client.force_login(session.owner)
+    page = client.get(reverse("chat_settings", args=[session.pk]))
+    assert "old (cannot be used)" in page.content.decode()
+    assert resolved(session) == "oneclaw"
+    # The operator sees what is not known, and it stays when the rest is changed.
+    address = reverse("admin:compaction_compactionpolicy_change", args=[row.pk])
+    fields = read_form(admin_client.get(address).content.decode(), "compactionpolicy_form")
+    assert json.loads(str(fields["unread"])) == {"absent": {"share": 0.5}, "trigger": {"gone": 1}}
+    fields["trigger__threshold"] = "0.8"
+    assert admin_client.post(address, fields).status_code == 302
+    row.refresh_from_db()
+    assert row.overrides == {"absent": {"share": 0.5}, "trigger": {"threshold": 0.8, "gone": 1}}
+    assert admin_client.post(address, fields | {"unread": ""}).status_code == 302
+    assert resolved(session) == "old"
+
+
+def test_a_policy_on_oneclaw_that_uses_parts_of_systems_is_named() -> None:
+    stages = ["prune_tool_outputs", "summarize"]
+    for base in ("oneclaw", "neurolink"):
+        overrides = {"stages": stages, "protect": {"kind": "count", "count": 6}}
+        CompactionPolicy.objects.create(name=f"own-{base}", base=base, overrides=overrides)
+    [message] = checks.check_stored_policies(databases=["default"])
+    assert message.id == "compaction.I001"
+    assert "'own-oneclaw' is based on oneclaw" in message.msg
+    assert message.msg.endswith("protect.count, protect.kind, stages.")
+
+
+def test_the_project_says_how_runs_are_worked_on_unless_the_policy_does(
+    session: Session, settings: Any
+) -> None:
+    fill_session(session)
+    settings.COMPACTION = settings.COMPACTION | {"WORKERS": 5, "ATTEMPTS": 7}
+    assert engine.request_run(session.pk, trigger="manual").places == 5
+    flow = policies.read_flow(PRESETS["lota"])
+    assert (flow.workers, flow.lease_seconds, flow.attempts) == (2, 300, 2)
+    flow = policies.read_flow(PRESETS["oneclaw"])
+    assert (flow.workers, flow.lease_seconds, flow.attempts) == (5, 300, 7)

@@ -1,37 +1,49 @@
-"""The reference of all knobs, docs/policies.md."""
+"""The reference of all knobs: docs/policies.md and the READMEs of the systems."""
 
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from compaction.core.knobs import KnobGroup, get_help, list_knobs
-from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
-from compaction.policies.reference import render_reference
+from compaction.policies.reference import SYSTEMS_FOLDER, render_readme, render_reference
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/policies.md"
-GROUPS = [
-    group
-    for group in (getattr(ONECLAW, field.name) for field in fields(Policy))
-    if isinstance(group, KnobGroup)
-]
+READMES = sorted(SYSTEMS_FOLDER.glob("*/README.md"))
 
 
-@pytest.mark.parametrize("group", GROUPS, ids=lambda group: group.prefix)
+@pytest.mark.parametrize("group", [*ONECLAW.list_groups()], ids=lambda group: type(group).__name__)
 def test_every_knob_has_a_help_text_that_is_a_sentence(group: KnobGroup) -> None:
     assert type(group).__doc__
     for knob in list_knobs(type(group)):
         assert get_help(knob).endswith(".")
 
 
-def test_every_group_has_the_name_of_its_field_in_a_policy() -> None:
-    assert [group.prefix for group in GROUPS] == [
-        field.name for field in fields(Policy) if field.name != "stages"
+def test_no_two_groups_declare_the_same_knob() -> None:
+    names = [
+        f"{group.prefix}.{knob.name}"
+        for group in ONECLAW.list_groups()
+        for knob in list_knobs(type(group))
     ]
+    assert len(names) == len(set(names)) > 100
 
 
 def test_the_page_in_the_docs_is_the_generated_one() -> None:
     assert PAGE.read_text() == render_reference(), (
         "run `chatcore policies --reference > docs/policies.md`"
     )
+
+
+@pytest.mark.parametrize("path", READMES, ids=lambda path: path.parent.name)
+def test_the_readme_of_a_system_has_its_settings(path: Path) -> None:
+    name = path.parent.name
+    assert path.read_text() == render_readme(name), (
+        f"run `chatcore policies --reference {name}` and store it as {path.name}"
+    )
+
+
+def test_every_group_of_a_system_is_in_its_readme() -> None:
+    page = "".join(path.read_text() for path in [PAGE, *READMES])
+    for group in ONECLAW.list_groups():
+        for knob in list_knobs(type(group)):
+            assert f"`{knob.name}`" in page or f"`{group.prefix}.{knob.name}`" in page

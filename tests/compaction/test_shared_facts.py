@@ -12,10 +12,9 @@ from chatcore.base import token_estimate, truncation
 from chatcore.context import summary_block
 from chatcore.providers.protocols import load_protocol
 from chatcore.web.message_pages import MAX_PAGE_SIZE
-from compaction.core.estimate import CHARS_PER_TOKEN
-from compaction.core.knobs import Place, TemplateName
+from compaction.core.counter import CHARS_PER_TOKEN
 from compaction.core.presets import ONECLAW
-from compaction.summaries.templates import SUMMARY_TEMPLATES
+from compaction.systems.kit.settings import Place
 from models_registry.models import Provider
 
 SCRIPTS = Path(token_estimate.__file__).parents[1] / "static/chatcore/js"
@@ -49,10 +48,6 @@ def test_a_tool_result_is_cut_alike_with_and_without_compaction() -> None:
 
 def test_chatcore_knows_every_place_that_a_policy_may_give_a_summary() -> None:
     assert get_args(Place) == summary_block.PLACES
-
-
-def test_every_template_that_a_policy_may_name_exists() -> None:
-    assert tuple(SUMMARY_TEMPLATES) == get_args(TemplateName)
 
 
 def test_every_protocol_that_a_provider_row_may_name_has_a_class() -> None:

@@ -12,6 +12,7 @@ from compaction.runs import engine
 from compaction.summaries import prompt, validation
 from compaction.summaries.model_calls import CallResult
 from compaction.summaries.templates import SUMMARY_TEMPLATES
+from compaction.systems.kit.settings import WritingKnobs
 from models_registry.models import AiModel, Provider
 from tests.support.anthropic_client import speak_anthropic
 from tests.support.compaction_sessions import (
@@ -342,7 +343,7 @@ def test_a_model_that_gives_back_what_headings_are_for_is_told_the_headings_alon
         .rsplit("</transcript>")[-1]
         .splitlines()
     )
-    headings = SUMMARY_TEMPLATES[PRESETS[policy].summary.template].headings
+    headings = SUMMARY_TEMPLATES[PRESETS[policy].get(WritingKnobs).template].headings
     assert [
         heading for line in instruction_lines for heading in headings if line.endswith(heading)
     ] == list(headings)

@@ -228,8 +228,7 @@ def is_code(span: str) -> bool:
 
 def is_other_name(owner: str, name: str) -> bool:
     """Return True for a knob and its section, and for the name of an event."""
-    group = getattr(ONECLAW, owner, None)
-    return hasattr(group, name) or f"{owner}.{name}" in set(EventType)
+    return name in ONECLAW.to_dict().get(owner, ()) or f"{owner}.{name}" in set(EventType)
 
 
 def list_faults_of(page: Path) -> Iterator[str]:

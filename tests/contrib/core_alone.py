@@ -20,7 +20,9 @@ from rest_framework.test import APIClient
 from chatcore.extension import list_absent_apps
 from chatcore.models import Session, Turn
 from chatcore.transfer import importer
+from compaction import policies
 from compaction.core import presets
+from compaction.core.knobs import PolicyError
 from compaction.models import CompactionPolicy
 from tests.contract.facts import list_commands
 from tests.support.admin_forms import read_form
@@ -182,6 +184,15 @@ def test_a_stored_policy_of_an_absent_system_is_named_and_chats_go_on(
     assert answer.status_code == 201
 
 
+def test_a_run_of_before_is_executed_unless_it_needs_an_absent_system() -> None:
+    snapshot = presets.ONECLAW.to_dict() | {"slide": {"fraction": 0.5}}
+    assert policies.parse_policy_snapshot(snapshot) == policies.limit_policy(presets.ONECLAW)
+    if set(presets.PRESETS) == {"oneclaw", "chatcore"}:
+        snapshot["protect"]["kind"] = "count"
+        with pytest.raises(PolicyError, match="needs a system that is not installed"):
+            policies.parse_policy_snapshot(snapshot)
+
+
 def test_the_form_of_a_policy_has_no_settings_that_only_absent_systems_use(
     admin_client: Client,
 ) -> None:
@@ -193,8 +204,8 @@ def test_the_form_of_a_policy_has_no_settings_that_only_absent_systems_use(
     row = CompactionPolicy.objects.create(name="own", base="oneclaw", overrides=overrides)
     address = reverse("admin:compaction_compactionpolicy_change", args=[row.pk])
     page = admin_client.get(address).content.decode()
-    assert "Other systems: target" in page
-    assert ("Other systems: excerpt" in page) is not are_absent
+    assert ("Not known here" in page) is are_absent
+    assert ("Other systems: target" in page) is not are_absent
     fields = read_form(page, "compactionpolicy_form") | {"summary__max_words": "300"}
     assert admin_client.post(address, fields).status_code == 302
     row.refresh_from_db()

@@ -2,7 +2,8 @@
 
 import pytest
 
-from compaction.core.estimate import Measurement, build_counter, estimate_by_features, measure
+from compaction.core.counter import estimate_by_features
+from compaction.core.estimate import Measurement, build_counter, measure
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry

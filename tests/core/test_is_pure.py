@@ -12,8 +12,15 @@ ROOT = Path(__file__).resolve().parents[2]
 CORES = ("compaction.core", "compaction.memory.core")
 OURS = (
     *CORES,
+    "compaction.summaries.templates",
     "compaction.systems.kit",
     "compaction.systems.neurolink.budget_check",
+    *(
+        f"compaction.systems.neurolink.{name}"
+        for name in ("dedupe_file_reads", "settings", "slide_window", "sliding")
+    ),
+    "compaction.systems.lota.settings",
+    *(f"compaction.systems.wolffish.{name}" for name in ("excerpt", "settings", "strip_images")),
     *(
         f"compaction.systems.{name}.preset"
         for name in ("neurolink", "lota", "wolffish", "baseagent")
@@ -94,9 +101,8 @@ def list_imports(path: Path) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield (
-                node.module if node.module and not node.level else f"relative import in {path.name}"
-            )
+            place = node.module if not node.level else f"relative import in {path.name}"
+            yield from (f"{place}.{alias.name}" for alias in node.names)
 
 
 def test_there_is_a_core() -> None:

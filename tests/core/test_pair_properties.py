@@ -11,7 +11,7 @@ from compaction.core.presets import ONECLAW
 from compaction.core.tool_pairs import find_pairs, find_pending_call, repair, split_entries
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 from compaction.core.trimming import drop_oldest_to_fit
-from compaction.systems.kit.sliding import slide_to_fit
+from compaction.systems.neurolink.sliding import slide_to_fit
 from tests.support.random_transcripts import entries
 
 

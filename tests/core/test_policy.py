@@ -11,6 +11,7 @@ from compaction.core.knobs import PolicyError
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW, PRESETS
 from compaction.systems.kit.pipeline import STAGES
+from compaction.systems.kit.settings import ThresholdKnobs
 from compaction.systems.lota.state import SECTIONS
 
 
@@ -49,13 +50,13 @@ def test_oneclaw_is_what_the_seed_says() -> None:
         knobs_by_group["fallback"]["notice"]
         == "Conversation history has been automatically trimmed"
     )
-    assert knobs_by_group["flow"]["lease_seconds"] == 300
+    assert knobs_by_group["flow"]["lease_seconds"] is None  # 300, from the project
 
 
 def test_overrides_change_only_what_they_name() -> None:
     policy = Policy.parse({"trigger": {"threshold": 0.5}, "summary": {"retries": 0}}, ONECLAW)
     assert policy.trigger.threshold == 0.5
-    assert policy.trigger.strict is True
+    assert policy.get(ThresholdKnobs).strict is True
     assert policy.summary.retries == 0
     assert policy.summary.max_tokens == 2048
     assert ONECLAW.trigger.threshold == 0.85
@@ -105,7 +106,7 @@ def test_no_overrides_are_the_base() -> None:
         ({"fallback": {"notice": "  "}}, "fallback.notice"),
         ({"overflow": {"recovery_ratio": 7}}, "overflow.recovery_ratio"),
         ({"flow": {"lease_seconds": 0}}, "flow.lease_seconds"),
-        ({"flow": {"attempts": None}}, "flow.attempts"),
+        ({"flow": {"attempts": 0}}, "flow.attempts"),
     ],
 )
 def test_a_wrong_value_is_refused_by_the_name_of_its_field(overrides: Any, field: str) -> None:

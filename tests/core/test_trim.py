@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
 from compaction.core.trimming import drop_oldest_to_fit
-from compaction.systems.kit.sliding import slide_to_fit
+from compaction.systems.neurolink.sliding import slide_to_fit
 
 
 def entry(

@@ -10,6 +10,9 @@ from rest_framework.test import APIClient
 from chatcore.models import Message, Session
 from compaction.compactor import Compactor
 from compaction.core.presets import PRESETS
+from compaction.systems.kit.settings import InjectKnobs
+from compaction.systems.neurolink.settings import SlideKnobs
+from compaction.systems.wolffish.settings import ExcerptKnobs
 from models_registry.models import Provider
 from tests.support.compaction_sessions import use_anthropic
 from tests.support.forgeries import FORGERIES
@@ -57,9 +60,9 @@ def test_words_around_a_summary_are_those_of_a_policy(
     )
     assert EVIL not in preview(api, chat)
     known = {
-        "heading": PRESETS["wolffish"].inject.heading,
-        "nudge": PRESETS["wolffish"].inject.nudge,
-        "marker": PRESETS["oneclaw"].slide.marker,
+        "heading": PRESETS["wolffish"].get(InjectKnobs).heading,
+        "nudge": PRESETS["wolffish"].get(InjectKnobs).nudge,
+        "marker": PRESETS["oneclaw"].get(SlideKnobs).marker,
     }
     chat = import_chat(
         api, write_export(summary="Tea.", boundary_seq=3, placement={"place": place} | known)
@@ -87,7 +90,11 @@ def test_no_message_is_shown_to_the_model_in_a_strangers_words(
 
 
 def test_an_edit_that_a_policy_makes_is_kept(api: APIClient, session: Session) -> None:
-    marker = PRESETS["wolffish"].excerpt.marker.format(total=340, omitted=300, head=20, tail=20)
+    marker = (
+        PRESETS["wolffish"]
+        .get(ExcerptKnobs)
+        .marker.format(total=340, omitted=300, head=20, tail=20)
+    )
     excerpt = f"Do you like tea? Do {marker} Do you like tea? "
     for replacement in (excerpt, "[File a/b.py - refer to latest read below]"):
         edit = {"message_seq": 1, "kind": "excerpted", "replacement": replacement}

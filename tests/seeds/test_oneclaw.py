@@ -8,7 +8,7 @@ from django.db import connection
 
 from chatcore.base.truncation import TOOL_RESULT_MAX_CHARS
 from chatcore.models import Session
-from compaction.core import presets
+from compaction.core import knobs
 from compaction.core.presets import ONECLAW
 from compaction.models import CompactionRun
 from compaction.runs import engine
@@ -187,8 +187,8 @@ def test_criterion_long_tool_results_are_cut_before_storage_and_marked(
 
 
 def test_criterion_threshold_protection_and_limit_are_constants() -> None:
-    assert ONECLAW.trigger.threshold == presets.COMPACT_THRESHOLD_RATIO == 0.85
-    assert ONECLAW.protect.ratio == presets.PROTECTED_WINDOW_RATIO == 0.25
+    assert ONECLAW.trigger.threshold == knobs.COMPACT_THRESHOLD_RATIO == 0.85
+    assert ONECLAW.protect.ratio == knobs.PROTECTED_WINDOW_RATIO == 0.25
     assert ONECLAW.estimate.chars_per_token == 4
     assert TOOL_RESULT_MAX_CHARS == 30_000
 

@@ -12,6 +12,7 @@ from chatcore.sessions import verification
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
 from compaction.runs import engine
+from compaction.systems.kit.settings import WindowKnobs
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
     fill_session,
@@ -206,7 +207,7 @@ def test_an_unknown_window_is_taken_as_the_preset_says(
     assert say(talk).status == "completed"
     run_queued_compactions()
     run = engine.compact_now(talk.pk, trigger="manual")
-    if PRESETS[policy].window.unknown == "disable":
+    if PRESETS[policy].get(WindowKnobs).unknown == "disable":
         assert (run.status, run.reason) == ("skipped", "The model's context window is not known.")
     else:
         assert CompactionRun.objects.filter(status="applied").exists()

@@ -7,6 +7,8 @@ from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
 from compaction.runs import engine
 from compaction.summaries.templates import SUMMARY_TEMPLATES
+from compaction.systems.kit.settings import WritingKnobs
+from compaction.systems.lota.settings import DeltaKnobs
 from tests.support.compaction_sessions import (
     fill_session,
     list_chat_calls,
@@ -57,7 +59,8 @@ def test_it_ends_within_its_budget_and_nothing_said_is_lost(
     assert not CompactionRun.objects.exclude(status__in=["applied", "skipped"]).exists()
     assert CompactionRun.objects.filter(status="applied").count() >= 2
     heading = (
-        SUMMARY_TEMPLATES[PRESETS[policy].summary.template].headings or ("Keep every name",)
+        SUMMARY_TEMPLATES[PRESETS[policy].get(WritingKnobs).template].headings
+        or ("Keep every name",)
     )[0]
     assert all(
         heading in read_message_texts(request)[-1] for request in list_summary_calls(scripted)
@@ -66,4 +69,4 @@ def test_it_ends_within_its_budget_and_nothing_said_is_lost(
     text = join_message_texts(list_chat_calls(scripted)[-1])
     assert summary.split("```")[0].strip() in text
     assert "```json" not in text
-    assert ("- Book the flight" in text) is PRESETS[policy].summary.state_delta
+    assert ("- Book the flight" in text) is PRESETS[policy].get(DeltaKnobs).state_delta

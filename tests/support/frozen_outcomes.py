@@ -25,7 +25,7 @@ from compaction.core.summary import SummaryFailed, SummaryOutcome, SummaryTask
 from compaction.core.tool_output import truncate_output
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 from compaction.core.trimming import drop_oldest_to_fit, shorten_results_to_fit
-from compaction.systems.kit.sliding import slide_to_fit
+from compaction.systems.neurolink.sliding import slide_to_fit
 
 for _name in ("neurolink", "lota", "wolffish", "baseagent"):
     import_module(f"compaction.systems.{_name}.preset")  # they add their presets

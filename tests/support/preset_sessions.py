@@ -12,6 +12,8 @@ from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy, CompactionRun
 from compaction.sessions import request_size, session_context
 from compaction.summaries.templates import SUMMARY_TEMPLATES
+from compaction.systems.kit.settings import WritingKnobs
+from compaction.systems.lota.settings import DeltaKnobs
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import read_message_texts, read_system_text, use_anthropic
 from tests.support.scripted_model import Received, ScriptedModel, make_tool_call
@@ -122,7 +124,7 @@ def _join_blocks(content: Any) -> str:
 def write_summary(policy: str, *, first_item: str = "Alice plans a trip, point 0.") -> str:
     """Write a summary in the form of the preset's template, with a delta if it asks for one."""
     preset = PRESETS[policy]
-    headings = SUMMARY_TEMPLATES[preset.summary.template].headings or ("Facts",)
+    headings = SUMMARY_TEMPLATES[preset.get(WritingKnobs).template].headings or ("Facts",)
     items = [first_item]
     items += [f"Alice plans a trip, point {place}." for place in range(1, len(headings))]
     summary = "\n".join(
@@ -130,6 +132,6 @@ def write_summary(policy: str, *, first_item: str = "Alice plans a trip, point 0
     )
     return summary + (
         '\n\n```json\n{"tasks": {"add": ["Book the flight"]}}\n```'
-        if preset.summary.state_delta
+        if preset.get(DeltaKnobs).state_delta
         else ""
     )

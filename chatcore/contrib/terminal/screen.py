@@ -174,7 +174,7 @@ class Screen(ABC):
             self.is_line_open = False
 
     def _show_context(self) -> None:
-        """Print how full the context is, in NeuroLink's words (docs/origins.md#neurolink).
+        """Print how full the context is, in NeuroLink's words (compaction/systems/neurolink).
 
         Compaction is promised only where it begins by itself, and nothing is said where it is off.
         """

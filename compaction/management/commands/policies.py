@@ -14,7 +14,8 @@ from compaction import policies
 from compaction.core.budget import Budget, plan
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
-from compaction.policies.reference import render_reference
+from compaction.core.systems import find_system
+from compaction.policies.reference import render_readme, render_reference
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -54,16 +55,19 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--reference",
-            action="store_true",
-            help="Print the reference of all knobs (docs/policies.md) instead.",
+            nargs="?",
+            const="",
+            metavar="SYSTEM",
+            help="Print docs/policies.md instead, or the README of a system's folder.",
         )
 
     def handle(
-        self, *args: object, window: int, as_json: bool, reference: bool, **options: object
+        self, *args: object, window: int, as_json: bool, reference: str | None, **options: object
     ) -> None:
         """Print a table on a terminal, lines of text into a pipe, or what the options ask for."""
-        if reference:
-            self.stdout.write(render_reference(), ending="")
+        if reference is not None:
+            text = render_readme(reference) if reference else render_reference()
+            self.stdout.write(text, ending="")
             return
         rows = [_build_row(name, policy, window) for name, policy in _load_policies().items()]
         if as_json:
@@ -109,16 +113,9 @@ def _build_row(name: str, policy: Policy, window: int) -> PolicyRow:
 
 
 def _describe_protected_tail(policy: Policy, budget: Budget) -> str:
-    knobs = policy.protect
-    descriptions = {
-        "token_ratio": f"newest {budget.protected_tokens:,} tokens",
-        "count": f"last {knobs.count}",
-        "count_ratio": f"newest {knobs.ratio:.0%} of messages, at least {knobs.minimum}",
-        "per_role": f"last {knobs.count} of each role",
-        "user_turns": f"last {knobs.count} user turns",
-    }
-    suffix = f", first {knobs.first}" if knobs.first else ""
-    return descriptions[knobs.kind] + suffix
+    system = find_system(policy)
+    text = system.describe_tail(policy) if system else ""
+    return text or f"newest {budget.protected_tokens:,} tokens"
 
 
 def _format_cells(row: PolicyRow, *, separator: str) -> tuple[str, ...]:

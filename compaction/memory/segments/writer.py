@@ -10,6 +10,7 @@ from compaction.core.estimate import estimate_summary
 from compaction.core.outcome import NumberedLine, Segment
 from compaction.core.policy import Policy
 from compaction.core.summary import SummaryFailed, SummaryTask
+from compaction.core.systems import describe_traits
 from compaction.memory.core.segments.composition import (
     OUTLINE_TOKENS,
     compose_summary,
@@ -99,15 +100,16 @@ class SegmentWriter:
     ) -> list[Span | Segment]:
         if not lines:
             return []
-        # A call that also asks how the structured state changes has to be made in any case.
+        job = self._build_segment_job(task)
+        # A call that also asks for something else has to be made in any case.
         span_segments = (
             []
-            if self.policy.summary.state_delta
+            if job.options.addition
             else segment_store.load_span_segments(
                 self.session_id, first_seq=lines[0].seq, last_seq=lines[-1].seq
             )
         )
-        space = self.client.measure_space(self._build_segment_job(task), None)
+        space = self.client.measure_space(job, None)
         return plan_segments(
             lines,
             span_segments,
@@ -164,12 +166,14 @@ class SegmentWriter:
 
     def _measure_space(self, task: SummaryTask) -> int:
         """Return the most tokens that the summary may take."""
-        limit = self.policy.summary.rollup_tokens
+        limit = describe_traits(self.policy).rollup_tokens
         return task.max_tokens if limit is None else min(task.max_tokens, limit)
 
     def _compute_fingerprint(self, task: SummaryTask, span: Span) -> str:
         """Return a fingerprint of all that decides what a segment says."""
-        return compute_fingerprint(self.policy.summary.template, task.instructions, *span.texts)
+        return compute_fingerprint(
+            describe_traits(self.policy).template, task.instructions, *span.texts
+        )
 
     def _count_tokens(self, text: str) -> int:
         return estimate_summary(text, self.policy)

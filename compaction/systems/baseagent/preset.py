@@ -3,7 +3,27 @@
 from collections.abc import Mapping
 
 from compaction.core.systems import add_preset
-from compaction.systems.kit import pipeline  # noqa: F401  # they register what it needs
+from compaction.systems.kit import system  # noqa: F401  # they register what it needs
+from compaction.systems.kit.templates import add_template, build_headed_template
+
+# BaseAgent, AI Compaction.
+add_template(
+    "handoff",
+    build_headed_template(
+        {
+            "PROGRESS": "what is done so far, and the decisions taken",
+            "CONTEXT": "what must be known, limits, and what the user prefers",
+            "REMAINING": "what is left to do, as clear next steps",
+            "CRITICAL DATA": "values, examples and references without which the work cannot go on",
+            "FILES": "which were changed, and how",
+            "ERRORS": "what went wrong, and how it was resolved",
+        },
+        lead=(
+            "It hands the work over to another language model, which goes on with it and knows "
+            "nothing else. "
+        ),
+    ),
+)
 
 _OVERRIDES: Mapping[str, object] = {
     "window": {"unknown": 200_000},

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from compaction.core.estimate import TokenCounter, build_counter
+from compaction.core.counter import TokenCounter
+from compaction.core.estimate import build_counter
 from compaction.core.pass_context import PassContext
 from compaction.core.summary import SummaryOutcome
 from compaction.core.transcript import (

@@ -1,34 +1,30 @@
 """The pass of policies with several stages: in order, until the context is down to its target."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import cast
 
+from compaction.core import policy
 from compaction.core.outcome import Method, Outcome
 from compaction.core.pass_context import PassContext
 from compaction.core.pipeline import NOT_SMALLER, build_outcome, list_targets
 from compaction.core.summary import SummaryFailed
-from compaction.core.systems import register_pass
 from compaction.core.transcript import Transcript
 from compaction.systems.kit.drafts import ContextDraft, Stage, StageContext
 from compaction.systems.kit.protection import build_protection
-from compaction.systems.kit.stages.dedupe_file_reads import dedupe_file_reads
-from compaction.systems.kit.stages.excerpt import excerpt
-from compaction.systems.kit.stages.prune_tool_outputs import prune_tool_outputs
-from compaction.systems.kit.stages.slide_window import slide_window
-from compaction.systems.kit.stages.strip_images import strip_images
-from compaction.systems.kit.stages.summarize import needs_original_summary, summarize
+from compaction.systems.kit.prune_tool_outputs import prune_tool_outputs
+from compaction.systems.kit.summarize import needs_original_summary, summarize
 
-# A new stage is one file in `stages`, one line in this table, and its name in
-# `compaction.core.policy.STAGES`. A test compares the two lists.
-STAGES: Mapping[str, Stage] = {
-    "strip_images": strip_images,
-    "prune_tool_outputs": prune_tool_outputs,
-    "dedupe_file_reads": dedupe_file_reads,
-    "excerpt": excerpt,
-    "summarize": summarize,
-    "slide_window": slide_window,
-}
+STAGES: dict[str, Stage] = {"summarize": summarize}
+
+
+def add_stage(name: str, stage: Stage) -> None:
+    """Let policies name a stage."""
+    STAGES[name] = stage
+    if name not in policy.STAGES:
+        policy.STAGES.append(name)
+
+
+add_stage("prune_tool_outputs", prune_tool_outputs)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,6 +112,3 @@ def _is_still_due(name: str, draft: ContextDraft, context: StageContext) -> bool
     if not context.fits(draft.transcript):
         return True
     return name == "summarize" and needs_original_summary(draft, context.policy)
-
-
-register_pass(compact_in_stages)

@@ -7,9 +7,9 @@ when each has 3,000 tokens and the window 8,192.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from compaction.core.knobs import ProtectKnobs
 from compaction.core.protection import BoundedContext, PassLimits, SplitPoint, list_splits
 from compaction.core.transcript import Transcript, TranscriptEntry
+from compaction.systems.kit.settings import TailKnobs
 from compaction.systems.kit.tails import find_newest_indices, find_tail_start
 
 
@@ -19,7 +19,7 @@ class Protection:
 
     seqs: frozenset[int]
     """The tail, the first messages, the pinned ones and the question of an open turn."""
-    knobs: ProtectKnobs
+    knobs: TailKnobs
     up_to_seq: int | None = None
 
     def covers(self, entry: TranscriptEntry, *, include_small: bool = True) -> bool:
@@ -40,14 +40,14 @@ class Protection:
 def build_protection(transcript: Transcript, limits: PassLimits) -> Protection:
     """Return what a pass must not change."""
     context = ProtectedContext(transcript, limits)
-    if limits.policy.protect.kind == "per_role":
+    if limits.policy.get(TailKnobs).kind == "per_role":
         indices: Sequence[int] = context.find_role_indices()
     else:
         indices = range(context.find_tail(), len(context.entries))
     tail_seqs = frozenset(context.entries[index].seq for index in indices)
     return Protection(
         seqs=tail_seqs | context.lasting_seqs | context.first_seqs,
-        knobs=limits.policy.protect,
+        knobs=limits.policy.get(TailKnobs),
         up_to_seq=limits.up_to_seq,
     )
 
@@ -78,7 +78,7 @@ def _list_candidates(
     if not limits.is_over_threshold or not context.cuts:
         return
     yield tail_start, exempt_seqs
-    if limits.policy.protect.kind != "token_ratio":
+    if limits.policy.get(TailKnobs).kind != "token_ratio":
         target_start = context.find_start(context.compute_tail_space(limits.budget.target))
         yield max(tail_start, target_start), exempt_seqs
     newest_cut = context.cuts[-1]
@@ -100,10 +100,10 @@ class ProtectedContext(BoundedContext):
         A tail by number that does not fit is reduced to half of the room: one that only just fits
         would be over the threshold again with the next message.
         """
-        knobs = self.limits.policy.protect
+        knobs = self.limits.policy.get(TailKnobs)
         if knobs.kind == "token_ratio" or self.limits.up_to_seq is not None:
             return super().find_tail()
-        start = find_tail_start(self.entries, self.cuts, knobs)
+        start = find_tail_start(self.entries, self.cuts, self.limits.policy)
         if not self.limits.is_over_threshold:
             return start
         if knobs.kind == "per_role":
@@ -119,9 +119,12 @@ class ProtectedContext(BoundedContext):
 
         In a context that is over its threshold, only those for which there is room.
         """
-        if self.limits.policy.protect.kind != "per_role" or self.limits.up_to_seq is not None:
+        if (
+            self.limits.policy.get(TailKnobs).kind != "per_role"
+            or self.limits.up_to_seq is not None
+        ):
             return []
-        indices = list(find_newest_indices(self.entries, self.limits.policy.protect))
+        indices = list(find_newest_indices(self.entries, self.limits.policy))
         if not self.limits.is_over_threshold:
             return indices
         space = self.compute_tail_space(self.max_tokens)
@@ -151,7 +154,7 @@ class ProtectedContext(BoundedContext):
         none of them is protected.
         """
         first_entries: list[TranscriptEntry] = []
-        first_count = min(self.limits.policy.protect.first, len(self.entries))
+        first_count = min(self.limits.policy.get(TailKnobs).first, len(self.entries))
         while len(first_entries) < first_count:
             first_entries += self.find_piece(len(first_entries))
         tokens = sum(entry.tokens for entry in first_entries)

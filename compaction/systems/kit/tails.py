@@ -4,26 +4,25 @@ from collections.abc import Sequence
 
 from compaction.core.boundary import find_last_cut
 from compaction.core.budget import take_share
-from compaction.core.knobs import ProtectKnobs
+from compaction.core.policy import Policy
 from compaction.core.transcript import TranscriptEntry
+from compaction.systems.kit.settings import TailKnobs
 
 
-def find_tail_start(
-    entries: Sequence[TranscriptEntry], cuts: Sequence[int], protect: ProtectKnobs
-) -> int:
+def find_tail_start(entries: Sequence[TranscriptEntry], cuts: Sequence[int], policy: Policy) -> int:
     """Return the cut at which the policy's tail begins.
 
     It never has fewer messages than the policy says.
     """
-    return find_last_cut(cuts, min(find_newest_indices(entries, protect), default=len(entries)))
+    return find_last_cut(cuts, min(find_newest_indices(entries, policy), default=len(entries)))
 
 
-def find_newest_indices(entries: Sequence[TranscriptEntry], protect: ProtectKnobs) -> Sequence[int]:
+def find_newest_indices(entries: Sequence[TranscriptEntry], policy: Policy) -> Sequence[int]:
     """Return the indices of the messages that a policy protects by number.
 
     By role they need not be neighbors, and come newest first.
     """
-    count = len(entries)
+    protect, count = policy.get(TailKnobs), len(entries)
     if protect.kind == "per_role":
         return _find_newest_of_each_role(entries, protect.count)
     if protect.kind == "user_turns":
@@ -31,7 +30,7 @@ def find_newest_indices(entries: Sequence[TranscriptEntry], protect: ProtectKnob
     if protect.kind == "count":
         tail_length = protect.count
     else:
-        tail_length = max(protect.minimum, take_share(protect.ratio, count, round_up=True))
+        tail_length = max(protect.minimum, take_share(policy.protect.ratio, count, round_up=True))
     return range(max(0, count - tail_length), count)
 
 

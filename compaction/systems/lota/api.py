@@ -21,6 +21,7 @@ from compaction.api.session_scope import (
 from compaction.core.policy import Policy
 from compaction.runs import receivers
 from compaction.systems.lota import store
+from compaction.systems.lota.settings import MemoryKnobs, StateKnobs
 from compaction.systems.lota.state import ENTRY_CHARS, ITEM_CHARS, SECTIONS, StructuredState
 from compaction.systems.lota.store import MAX_MEMORY_ENTRIES
 
@@ -123,7 +124,7 @@ class MemoryView(SessionScopedView):
         context = load_owned_context(request, session_id)
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        if not context.policy.memory.entries:
+        if not context.policy.get(MemoryKnobs).entries:
             raise InvalidFieldError("text", NO_MEMORY_DETAIL)
         text = serializer.validated_data["text"]
         new_state = store.change_structured_state(
@@ -140,7 +141,7 @@ def _respond_with_state(structured_state: StructuredState, *, status: int = 200)
 
 def _enforce_limits(changes: Mapping[str, Any], policy: Policy) -> None:
     """Raise ValidationError for lists that are longer than the policy allows."""
-    limits = {name: getattr(policy.state, name) for name in SECTIONS}
+    limits = {name: getattr(policy.get(StateKnobs), name) for name in SECTIONS}
     errors = {
         name: [f"The session's policy allows at most {limits[name]} items here."]
         for name, items in changes.get("state", {}).items()
@@ -149,7 +150,7 @@ def _enforce_limits(changes: Mapping[str, Any], policy: Policy) -> None:
     if errors:
         raise serializers.ValidationError({"state": errors})
     memory_fields = [name for name in ("memory", "memory_summary") if changes.get(name)]
-    if memory_fields and not policy.memory.entries:
+    if memory_fields and not policy.get(MemoryKnobs).entries:
         raise serializers.ValidationError({name: [NO_MEMORY_DETAIL] for name in memory_fields})
 
 

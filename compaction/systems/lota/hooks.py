@@ -13,6 +13,7 @@ from compaction.sessions.session_context import SessionContext
 from compaction.sessions.session_memory import SessionMemory
 from compaction.summaries.summarizer import Summarizer
 from compaction.systems.lota import folding, store
+from compaction.systems.lota.settings import MemoryKnobs
 from compaction.systems.lota.state import StructuredState, render_state
 from compaction.systems.lota.summaries import StateOfSummary
 
@@ -87,7 +88,7 @@ class Lota(SessionMemory):
 
     def needs_run(self, context: SessionContext) -> bool:
         # Without a memory this takes no query.
-        knobs = context.policy.memory
+        knobs = context.policy.get(MemoryKnobs)
         session_id = context.facts.session_id
         return bool(knobs.entries) and store.is_full(store.load_structured_state(session_id), knobs)
 

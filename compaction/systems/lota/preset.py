@@ -3,7 +3,29 @@
 from collections.abc import Mapping
 
 from compaction.core.systems import add_preset
-from compaction.systems.kit import pipeline  # noqa: F401  # they register what it needs
+from compaction.summaries.templates import PromptTags
+from compaction.systems.kit import system  # noqa: F401  # they register what it needs
+from compaction.systems.kit.templates import add_template, build_headed_template
+from compaction.systems.lota import settings  # noqa: F401
+
+# Lota, LLM Summarization, and Lota, Content Extraction (a numbered transcript).
+add_template(
+    "workstream",
+    build_headed_template(
+        {
+            "KEY FACTS": "who and what, numbers, dates, decisions, constraints",
+            "CONVERSATION FLOW": "what was talked about and done, in its order",
+            "OPEN THREADS": "questions not answered, work not finished",
+        },
+        numbers_messages=True,
+        tags=PromptTags(
+            input="context-compaction-input",
+            previous="previous-summary",
+            state="existing-workstream-state",
+            messages="new-messages",
+        ),
+    ),
+)
 
 _OVERRIDES: Mapping[str, object] = {
     "window": {"unknown": 200_000},
@@ -36,7 +58,7 @@ _OVERRIDES: Mapping[str, object] = {
     },
     "memory": {"entries": 15, "fold": 10},
     "inject": {"place": "first_system", "heading": "Compacted context summary:"},
-    "flow": {"while_compacting": "wait", "attempts": 2},
+    "flow": {"while_compacting": "wait", "workers": 2, "lease_seconds": 300, "attempts": 2},
 }
 
 LOTA = add_preset("lota", _OVERRIDES)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from compaction.core.knobs import StateKnobs as Limits
+from compaction.systems.lota.settings import StateKnobs as Limits
 
 SECTIONS = ("decisions", "constraints", "tasks", "questions", "risks", "artifacts", "contributions")
 TITLES = {

@@ -9,10 +9,10 @@ from uuid import UUID
 
 from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from compaction.core.budget import Budget
-from compaction.core.knobs import MemoryKnobs
 from compaction.models import CompactionRun
 from compaction.sessions.background import change_and_publish
 from compaction.systems.lota.models import WorkingState
+from compaction.systems.lota.settings import MemoryKnobs
 from compaction.systems.lota.state import SECTIONS, StructuredState, fit_state, undo_change
 
 UNKNOWN_WINDOW_CHARS = 8_000  # of the state, where the window is not known

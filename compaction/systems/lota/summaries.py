@@ -14,6 +14,7 @@ from compaction.summaries.prompt import Addition, SummaryOptions
 from compaction.summaries.summarizer import Summarizer
 from compaction.summaries.templates import SummaryTemplate
 from compaction.systems.lota import delta, store
+from compaction.systems.lota.settings import DeltaKnobs, MemoryKnobs, StateKnobs
 from compaction.systems.lota.state import SECTIONS, StructuredState, merge_delta, number_sections
 
 logger = logging.getLogger(__name__)
@@ -59,10 +60,10 @@ class StateOfSummary:
 
     def extend_job(self, job: SummaryJob) -> SummaryJob:
         """Return a job that asks for a delta of the state too, if the window has room for it."""
-        if not self.policy.summary.state_delta or job.options.addition:
+        if not self.policy.get(DeltaKnobs).state_delta or job.options.addition:
             return job
         client = self.summarizer.client
-        state_text = number_sections(self.structured_state, self.policy.state)
+        state_text = number_sections(self.structured_state, self.policy.get(StateKnobs))
         max_tokens = client.limit_output_tokens(job.max_tokens + DELTA_TOKENS)
         state_space = client.measure_space(job, None) / STATE_SHARE
         if max_tokens <= DELTA_TOKENS or len(state_text) > state_space:
@@ -81,11 +82,11 @@ class StateOfSummary:
         return replace(job, options=options, max_tokens=max_tokens)
 
     def _build_instruction(self, template: SummaryTemplate) -> str:
-        sections = [name for name in SECTIONS if getattr(self.policy.state, name)]
+        sections = [name for name in SECTIONS if getattr(self.policy.get(StateKnobs), name)]
         return STATE_INSTRUCTION.format(
             state_tag=template.tags.state,
             sections=", ".join(sections),
-            memory=MEMORY_INSTRUCTION if self.policy.memory.entries else "",
+            memory=MEMORY_INSTRUCTION if self.policy.get(MemoryKnobs).entries else "",
         )
 
     def take_answer(self, job: SummaryJob, result: SummaryResult) -> SummaryJob:
@@ -96,10 +97,10 @@ class StateOfSummary:
         self.structured_state = merge_delta(
             self.structured_state,
             delta.parse_delta(result.added_block, self.structured_state),
-            self.policy.state,
-            memory=bool(self.policy.memory.entries),
+            self.policy.get(StateKnobs),
+            memory=bool(self.policy.get(MemoryKnobs).entries),
         )
-        state_text = number_sections(self.structured_state, self.policy.state)
+        state_text = number_sections(self.structured_state, self.policy.get(StateKnobs))
         new_addition = replace(addition, text=state_text)
         return replace(job, options=replace(job.options, addition=new_addition))
 
@@ -117,9 +118,9 @@ class StateOfSummary:
     def fold_memory(self) -> StructuredState:
         """Return the state with the oldest `fold` entries of a full memory blended into a text.
 
-        (docs/origins.md, "Lota, Memory Block Compaction".) Raises SummaryFailed.
+        (README.md, "Lota, Memory Block Compaction".) Raises SummaryFailed.
         """
-        knobs, state = self.policy.memory, self.structured_state
+        knobs, state = self.policy.get(MemoryKnobs), self.structured_state
         if not store.is_full(state, knobs):
             return state
         summary = self._blend(state.memory_summary, state.memory[: knobs.fold])

@@ -1,6 +1,6 @@
 """Check whether a request fits before it is sent, as plain functions for programs without Django.
 
-The functions and their results follow NeuroLink (docs/origins.md).
+The functions and their results follow NeuroLink (README.md).
 """
 
 import json

@@ -3,7 +3,32 @@
 from collections.abc import Mapping
 
 from compaction.core.systems import add_preset
-from compaction.systems.kit import pipeline, sliding  # noqa: F401  # they register what it needs
+from compaction.systems.kit import system  # noqa: F401  # they register what it needs
+from compaction.systems.kit.templates import add_template, build_headed_template
+from compaction.systems.neurolink import dedupe_file_reads, slide_window  # noqa: F401
+
+# NeuroLink, Stage 3: LLM Summarization. Its document names no sections; these are our own.
+add_template(
+    "nine_sections",
+    build_headed_template(
+        {
+            "Primary Request and Intent": "what the user wants, in full",
+            "Key Concepts": "subjects, technologies and rules that matter",
+            "Files and Code": (
+                "each file looked at, changed or made, why, and the lines that matter"
+            ),
+            "Errors and Fixes": (
+                "what went wrong, how it was put right, what the user said about it"
+            ),
+            "Problem Solving": "what was solved, what was tried, what is still looked into",
+            "User Messages": "what each message of the user asked for or told, none left out",
+            "Pending Tasks": "what was asked for and is not done",
+            "Current Work": "what was being done at the very end, exactly",
+            "Next Step": "the one that follows from the newest request, if there is one",
+        },
+        numbers_headings=True,
+    ),
+)
 
 _OVERRIDES: Mapping[str, object] = {
     "window": {

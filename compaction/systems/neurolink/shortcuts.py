@@ -10,7 +10,7 @@ from typing import TypedDict, Unpack
 from uuid import UUID
 
 from chatcore.providers import overflow
-from compaction.core.policy import STAGES, Policy
+from compaction.core.policy import Policy
 from compaction.core.transcript import TranscriptEntry
 from compaction.models import CompactionRun
 from compaction.runs import engine, queue
@@ -46,7 +46,7 @@ MIN_RECENT_MESSAGES = 4  # the fewest messages that keep_recent_ratio protects
 
 
 class CompactionConfig(TypedDict, total=False):
-    """Changes to the policy for one run, in NeuroLink's names (docs/origins.md#neurolink).
+    """Changes to the policy for one run, in NeuroLink's names (README.md).
 
     `policy` names another policy to start from.
     """
@@ -71,6 +71,14 @@ STAGE_SWITCHES = {
     "enable_summarize": "summarize",
     "enable_truncate": "slide_window",
 }
+USUAL_ORDER = (
+    "strip_images",
+    "prune_tool_outputs",
+    "dedupe_file_reads",
+    "excerpt",
+    "summarize",
+    "slide_window",
+)
 KNOB_PATHS = {
     "prune_protect_tokens": ("prune", "protect_tokens"),
     "prune_minimum_savings": ("prune", "minimum_savings"),
@@ -236,12 +244,12 @@ def _switch_stages(stages: Sequence[str], switches: Mapping[str, bool]) -> list[
     """
     remaining_stages = [stage for stage in stages if switches.get(stage, True)]
     added_stages = [
-        stage for stage in STAGES if switches.get(stage) and stage not in remaining_stages
+        stage for stage in USUAL_ORDER if switches.get(stage) and stage not in remaining_stages
     ]
     if not added_stages:
         return remaining_stages
     active_stages = {*remaining_stages, *added_stages}
-    return [stage for stage in STAGES if stage in active_stages]
+    return sorted(active_stages, key=[*USUAL_ORDER, *active_stages].index)
 
 
 def _build_result(run: CompactionRun) -> CompactionResult:

@@ -3,7 +3,26 @@
 from collections.abc import Mapping
 
 from compaction.core.systems import add_preset
-from compaction.systems.kit import pipeline  # noqa: F401  # they register what it needs
+from compaction.systems.kit import system  # noqa: F401  # they register what it needs
+from compaction.systems.kit.templates import add_template, build_headed_template
+from compaction.systems.wolffish import excerpt, strip_images  # noqa: F401
+
+# Wolffish, The Compaction Flow (step 4, a summary in one call).
+add_template(
+    "task_state",
+    build_headed_template(
+        {
+            "TASK": "what the user asked for in the first place",
+            "PROGRESS": "a numbered list of the steps done, each with its result",
+            "REMAINING": "what is still to be done: exact items, counts, identifiers",
+            "DATA": (
+                "values that are needed later: names, addresses, dates, identifiers, numbers, "
+                "links, errors"
+            ),
+            "DECISIONS": "what was decided or confirmed",
+        }
+    ),
+)
 
 _OVERRIDES: Mapping[str, object] = {
     "window": {"unknown": 8_000},

@@ -43,7 +43,7 @@ export class PolicyWords {
             tokens: formatCount(Math.round(threshold * (contextWindow ?? 0))),
           })
         : getText("automaticOff"),
-      getText(textKey("policyKeeps", knobs.protect.kind), {
+      getText(textKey("policyKeeps", knobs.protect.kind ?? "token_ratio"), {
         percent: Math.round(knobs.protect.ratio * 100),
         count: knobs.protect.count,
       }),

@@ -7,6 +7,7 @@ from compaction.core.estimate import build_counter, measure
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
+from compaction.systems.kit.settings import BudgetKnobs, PruneKnobs
 
 BASEAGENT = PRESETS["baseagent"]
 
@@ -20,7 +21,7 @@ def plan_budget(policy: Policy = BASEAGENT, window: int | None = 200_000) -> Bud
 def test_the_context_window_is_200000_with_32000_reserved_and_168000_usable() -> None:
     assert (
         plan_budget(window=None).window,
-        BASEAGENT.budget.output_reserve,
+        BASEAGENT.get(BudgetKnobs).output_reserve,
         plan_budget().input,
     ) == (
         200_000,
@@ -61,8 +62,8 @@ def test_a_message_is_its_content_its_images_its_calls_and_four_tokens() -> None
 
 def test_settings() -> None:
     assert BASEAGENT.trigger.threshold == 0.85
-    assert BASEAGENT.prune.protect_tokens == 40_000
-    assert BASEAGENT.prune.minimum_savings == 20_000
+    assert BASEAGENT.get(PruneKnobs).protect_tokens == 40_000
+    assert BASEAGENT.get(PruneKnobs).minimum_savings == 20_000
     assert (BASEAGENT.tool_result.limit, BASEAGENT.tool_result.unit) == (2_500, "tokens")
 
 
@@ -72,6 +73,9 @@ def test_settings() -> None:
 )
 def test_tuning_profiles(profile: str, threshold: float, protects: int, triggers: int) -> None:
     policy = PRESETS[profile]
-    assert (policy.trigger.threshold, policy.prune.protect_tokens) == (threshold, protects)
+    assert (policy.trigger.threshold, policy.get(PruneKnobs).protect_tokens) == (
+        threshold,
+        protects,
+    )
     assert plan_budget(policy).trigger_tokens == triggers
     assert policy.stages == BASEAGENT.stages

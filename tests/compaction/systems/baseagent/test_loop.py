@@ -8,6 +8,7 @@ import pytest
 from chatcore.models import Session
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
+from compaction.systems.kit.settings import InjectKnobs
 from tests.support.compaction_sessions import (
     fill_session,
     list_chat_calls,
@@ -36,7 +37,7 @@ from tests.support.slow_params import mark_others_slow
 pytestmark = pytest.mark.django_db(transaction=True)
 
 PLACEHOLDER = "[Old tool result content cleared]"
-PREFIX = PRESETS["baseagent"].inject.heading
+PREFIX = PRESETS["baseagent"].get(InjectKnobs).heading
 HANDOFF = (
     "PROGRESS: The files a.py to f.py were read.\nCONTEXT: none\nREMAINING: Fix g.py.\n"
     "CRITICAL DATA: none\nFILES: none\nERRORS: none"

@@ -11,6 +11,7 @@ from compaction.core.estimate import measure
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
 from compaction.core.transcript import Transcript, TranscriptEntry
+from compaction.systems.kit.settings import PruneKnobs
 from tests.support.stage_transcripts import Summarizer, answer, compact, result, user
 
 BASEAGENT = PRESETS["baseagent"]
@@ -38,7 +39,7 @@ def make_newest_turns(first: int) -> tuple[TranscriptEntry, ...]:
 
 
 def test_the_constants_are_the_seeds() -> None:
-    knobs = BASEAGENT.prune
+    knobs = BASEAGENT.get(PruneKnobs)
     assert (knobs.protect_tokens, knobs.minimum_savings, knobs.strict, knobs.skip_user_turns) == (
         40_000,
         20_000,

@@ -8,6 +8,7 @@ from chatcore.models import Session
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
 from compaction.runs import engine
+from compaction.systems.kit.settings import InjectKnobs, WritingKnobs
 from tests.support.compaction_sessions import (
     fill_session,
     list_chat_calls,
@@ -46,7 +47,7 @@ def compact(session: Session, **summary: Any) -> CompactionRun:
 
 def test_the_constants() -> None:
     assert (
-        BASEAGENT.summary.template,
+        BASEAGENT.get(WritingKnobs).template,
         BASEAGENT.summary.max_tokens,
         BASEAGENT.summary.retries,
     ) == ("handoff", 4_096, 0)
@@ -94,7 +95,7 @@ def test_the_next_request_is_the_system_prompt_and_then_the_summary_from_the_use
     request = list_chat_calls(scripted)[-1]
     assert read_system_text(request).strip() == task.system_prompt.strip()
     first = read_message_texts(request)[0]
-    assert first.startswith(BASEAGENT.inject.heading)
+    assert first.startswith(BASEAGENT.get(InjectKnobs).heading)
     assert SUMMARY in first
     assert request.json["messages"][1 if protocol == "openai" else 0]["role"] == "user"
     assert read_stored_messages(task)[:20] == before

@@ -6,7 +6,7 @@ import pytest
 
 from compaction.core.outcome import Outcome
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
-from compaction.systems.kit.stages.dedupe_file_reads import normalize_path, parse_whole_read
+from compaction.systems.neurolink.dedupe_file_reads import normalize_path, parse_whole_read
 from tests.support.stage_transcripts import (
     answer,
     build_policy,

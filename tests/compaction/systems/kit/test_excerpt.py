@@ -9,10 +9,11 @@ import pytest
 from compaction.core.outcome import Outcome
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import TranscriptEntry
-from compaction.systems.kit.stages.excerpt import cut_middle
+from compaction.systems.wolffish.excerpt import cut_middle
+from compaction.systems.wolffish.settings import ExcerptKnobs
 from tests.support.stage_transcripts import answer, build_policy, compact, result, talk, user
 
-KNOBS = ONECLAW.excerpt
+KNOBS = ONECLAW.get(ExcerptKnobs)
 
 
 def cut_messages(

@@ -7,7 +7,7 @@ import pytest
 
 from compaction.core.outcome import Outcome
 from compaction.core.transcript import Transcript
-from compaction.systems.kit.sliding import find_slide_index
+from compaction.systems.neurolink.sliding import find_slide_index
 from tests.support.stage_transcripts import (
     Summarizer,
     answer,

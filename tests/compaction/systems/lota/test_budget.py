@@ -6,6 +6,8 @@ from compaction.core.budget import Budget, plan
 from compaction.core.estimate import LastUsage, Measurement, measure
 from compaction.core.presets import PRESETS
 from compaction.core.transcript import Transcript, TranscriptEntry
+from compaction.systems.kit.settings import BudgetKnobs, TailKnobs, WritingKnobs
+from compaction.systems.lota.settings import MemoryKnobs, StateKnobs
 
 LOTA = PRESETS["lota"]
 
@@ -21,7 +23,11 @@ def test_the_sdk_operates_within_200000_tokens_where_nothing_else_is_known() -> 
 
 
 def test_default_settings_give_a_threshold_of_140000() -> None:
-    assert (LOTA.budget.output_reserve, LOTA.budget.safety_margin, LOTA.trigger.threshold) == (
+    assert (
+        LOTA.get(BudgetKnobs).output_reserve,
+        LOTA.get(BudgetKnobs).safety_margin,
+        LOTA.trigger.threshold,
+    ) == (
         32_000,
         8_000,
         0.7,
@@ -70,20 +76,20 @@ def test_the_check_runs_at_the_end_of_each_turn() -> None:
 
 
 def test_constants() -> None:
-    assert (LOTA.protect.kind, LOTA.protect.count) == ("count", 6)  # WORKSTREAM_RAW_TAIL_MESSAGES
-    assert LOTA.summary.chunk_chars == 120_000  # COMPACTION_CHUNK_MAX_CHARS
-    assert LOTA.summary.rollup_tokens == 80_000  # SUMMARY_ROLLUP_MAX_TOKENS
-    assert (LOTA.memory.entries, LOTA.memory.fold) == (15, 10)
+    assert (LOTA.get(TailKnobs).kind, LOTA.get(TailKnobs).count) == (
+        "count",
+        6,
+    )  # WORKSTREAM_RAW_TAIL_MESSAGES
+    assert LOTA.get(WritingKnobs).chunk_chars == 120_000  # COMPACTION_CHUNK_MAX_CHARS
+    assert LOTA.get(WritingKnobs).rollup_tokens == 80_000  # SUMMARY_ROLLUP_MAX_TOKENS
+    assert (LOTA.get(MemoryKnobs).entries, LOTA.get(MemoryKnobs).fold) == (15, 10)
     assert (LOTA.flow.workers, LOTA.flow.lease_seconds, LOTA.flow.attempts) == (2, 300, 2)
-    assert (
-        LOTA.state.__class__(
-            decisions=8,
-            constraints=6,
-            tasks=10,
-            questions=5,
-            risks=5,
-            artifacts=10,
-            contributions=6,
-        )
-        == LOTA.state
-    )
+    assert LOTA.get(StateKnobs).__class__(
+        decisions=8,
+        constraints=6,
+        tasks=10,
+        questions=5,
+        risks=5,
+        artifacts=10,
+        contributions=6,
+    ) == LOTA.get(StateKnobs)

@@ -12,6 +12,7 @@ from compaction.models import CompactionRun
 from compaction.runs import engine
 from compaction.systems.lota import store as summary_state
 from compaction.systems.lota.models import WorkingState
+from compaction.systems.lota.settings import StateKnobs
 from tests.support.compaction_sessions import (
     fill_session,
     list_chat_calls,
@@ -128,12 +129,14 @@ def test_the_limits_are_enforced_after_each_merge(
 ) -> None:
     many = {
         name: {"add": [f"{name} {number}" for number in range(20)]}
-        for name in dataclasses.asdict(LOTA.state)
+        for name in dataclasses.asdict(LOTA.get(StateKnobs))
     }
     fill_session(workstream, messages=8)
     scripted.script(Reply(text=f"{SECTIONS}\n```json\n{json.dumps(many)}\n```"))
     run = compact(workstream)
     state = summary_state.load_structured_state(workstream.pk).sections
-    assert {name: len(items) for name, items in state.items()} == dataclasses.asdict(LOTA.state)
+    assert {name: len(items) for name, items in state.items()} == dataclasses.asdict(
+        LOTA.get(StateKnobs)
+    )
     assert state["decisions"][-1] == "decisions 19"
     assert run.summary_after == SECTIONS

@@ -5,8 +5,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compaction.core.knobs import StateKnobs
 from compaction.core.presets import PRESETS
+from compaction.systems.lota.settings import StateKnobs
 from compaction.systems.lota.state import (
     SECTIONS,
     SectionChange,
@@ -19,7 +19,7 @@ from compaction.systems.lota.state import (
     render_state,
 )
 
-LIMITS = PRESETS["lota"].state
+LIMITS = PRESETS["lota"].get(StateKnobs)
 
 words = st.sampled_from(
     [

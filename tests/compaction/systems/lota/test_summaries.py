@@ -9,6 +9,8 @@ from chatcore.context import revisions
 from chatcore.models import Message, Session
 from compaction.core.presets import PRESETS
 from compaction.runs import leases
+from compaction.systems.kit.settings import InjectKnobs, TailKnobs, WritingKnobs
+from compaction.systems.lota.settings import MemoryKnobs, StateKnobs
 from tests.support.compaction_sessions import (
     fill_session,
     list_chat_calls,
@@ -51,15 +53,21 @@ def test_the_constants() -> None:
     WORKSTREAM_RAW_TAIL_MESSAGES, COMPACTION_CHUNK_MAX_CHARS, SUMMARY_ROLLUP_MAX_TOKENS,
     MEMORY_BLOCK_COMPACTION_TRIGGER_ENTRIES.
     """
-    assert (LOTA.protect.kind, LOTA.protect.count) == ("count", 6)
-    assert (LOTA.summary.chunk_chars, LOTA.summary.rollup_tokens) == (120_000, 80_000)
-    assert (LOTA.memory.entries, LOTA.memory.fold) == (15, 10)
-    assert (LOTA.summary.merging, LOTA.summary.source) == ("sequential", "shown")
+    assert (LOTA.get(TailKnobs).kind, LOTA.get(TailKnobs).count) == ("count", 6)
+    assert (LOTA.get(WritingKnobs).chunk_chars, LOTA.get(WritingKnobs).rollup_tokens) == (
+        120_000,
+        80_000,
+    )
+    assert (LOTA.get(MemoryKnobs).entries, LOTA.get(MemoryKnobs).fold) == (15, 10)
+    assert (LOTA.get(WritingKnobs).merging, LOTA.get(WritingKnobs).source) == (
+        "sequential",
+        "shown",
+    )
     assert (LOTA.flow.attempts, LOTA.flow.workers, LOTA.flow.lease_seconds) == (2, 2, 300)
 
 
 def test_the_table_of_limits() -> None:
-    assert dataclasses.asdict(LOTA.state) == {
+    assert dataclasses.asdict(LOTA.get(StateKnobs)) == {
         "decisions": 8,
         "constraints": 6,
         "tasks": 10,
@@ -189,7 +197,7 @@ def test_it_asks_for_three_sections_and_a_delta(
         prompt.index(f"\n{name} (") for name in ("KEY FACTS", "CONVERSATION FLOW", "OPEN THREADS")
     ]
     assert places == sorted(places)
-    assert all(name in prompt for name in dataclasses.asdict(LOTA.state))
+    assert all(name in prompt for name in dataclasses.asdict(LOTA.get(StateKnobs)))
     assert '"memory"' in prompt
 
 
@@ -270,9 +278,9 @@ def test_the_summary_is_a_first_system_message_before_the_six_newest(
     assert run.boundary_after == 7
     say(each_protocol)
     request = list_chat_calls(scripted)[-1]
-    assert f"{LOTA.inject.heading}\n" in read_system_text(request)
+    assert f"{LOTA.get(InjectKnobs).heading}\n" in read_system_text(request)
     assert SECTIONS in read_system_text(request)
-    assert LOTA.inject.heading == "Compacted context summary:"
+    assert LOTA.get(InjectKnobs).heading == "Compacted context summary:"
     assert "0007 lisbon" in str(request.json)
     assert "0006 lisbon" not in str(request.json)
 

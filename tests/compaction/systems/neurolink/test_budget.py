@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from compaction.core.budget import compute_available_input, compute_reserve, plan
+from compaction.core.budget import plan
 from compaction.core.knobs import PolicyError
 from compaction.core.presets import PRESETS
+from compaction.systems.kit.budget import compute_available_input, compute_reserve
+from compaction.systems.kit.settings import BudgetKnobs, ThresholdKnobs, WindowKnobs
 from compaction.systems.neurolink.budget_check import (
     Breakdown,
     check_context_budget,
@@ -90,8 +92,8 @@ def test_truncate_to_token_budget_cuts_at_a_sentence_and_appends_dots() -> None:
 
 
 def test_constants_of_the_context_windows() -> None:
-    assert NEUROLINK.window.unknown == 128_000  # DEFAULT_CONTEXT_WINDOW
-    assert NEUROLINK.budget.output_reserve == {"ratio": 0.35, "max": 64_000}
+    assert NEUROLINK.get(WindowKnobs).unknown == 128_000  # DEFAULT_CONTEXT_WINDOW
+    assert NEUROLINK.get(BudgetKnobs).output_reserve == {"ratio": 0.35, "max": 64_000}
 
 
 @pytest.mark.parametrize(
@@ -122,8 +124,8 @@ def test_an_unknown_model_has_its_providers_default_window(provider: str, window
     [(200_000, 64_000), (128_000, 44_800), (8_192, 2_868), (1_048_576, 64_000)],
 )
 def test_output_reserve_is_35_percent_but_64000_at_most(window: int, reserve: int) -> None:
-    assert compute_reserve(NEUROLINK.budget, window) == reserve
-    assert compute_available_input(NEUROLINK.budget, window, reserve) == window - reserve
+    assert compute_reserve(NEUROLINK.get(BudgetKnobs), window) == reserve
+    assert compute_available_input(NEUROLINK.get(BudgetKnobs), window, reserve) == window - reserve
 
 
 def test_an_explicit_max_tokens_is_the_reserve() -> None:
@@ -217,4 +219,4 @@ def test_a_request_of_nothing_costs_nothing() -> None:
 
 def test_the_check_runs_before_every_call_and_on_overflow_and_by_hand() -> None:
     assert NEUROLINK.trigger.phases == ("before_request", "on_overflow", "manual")
-    assert (NEUROLINK.trigger.threshold, NEUROLINK.trigger.strict) == (0.80, False)
+    assert (NEUROLINK.trigger.threshold, NEUROLINK.get(ThresholdKnobs).strict) == (0.80, False)

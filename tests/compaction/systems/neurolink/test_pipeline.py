@@ -7,6 +7,7 @@ from compaction.core.estimate import measure
 from compaction.core.presets import PRESETS
 from compaction.core.tool_pairs import NO_CALL, NO_RESULT
 from compaction.core.transcript import Transcript, TranscriptEntry
+from compaction.systems.neurolink.settings import DedupeKnobs
 from tests.support.stage_transcripts import (
     Summarizer,
     answer,
@@ -149,7 +150,7 @@ def test_stage_2_keeps_the_latest_read_of_each_file() -> None:
 
 
 def test_stage_2_needs_savings_of_30_percent() -> None:
-    assert NEUROLINK.dedupe.minimum_ratio == 0.3
+    assert NEUROLINK.get(DedupeKnobs).minimum_ratio == 0.3
 
 
 # Stage 3: summarization

@@ -8,6 +8,8 @@ from chatcore.models import Session
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionPolicy, CompactionRun
 from compaction.runs import engine
+from compaction.systems.kit.settings import TailKnobs
+from compaction.systems.neurolink.settings import SlideKnobs
 from models_registry.models import AiModel, Provider
 from tests.support.compaction_sessions import (
     fill_session,
@@ -65,7 +67,11 @@ def test_thirty_percent_of_the_messages_and_at_least_four_are_kept(
     talk: Session, scripted: ScriptedModel
 ) -> None:
     """keepRecentRatio 0.3, minimum 4."""
-    assert (NEUROLINK.protect.kind, NEUROLINK.protect.ratio, NEUROLINK.protect.minimum) == (
+    assert (
+        NEUROLINK.get(TailKnobs).kind,
+        NEUROLINK.protect.ratio,
+        NEUROLINK.get(TailKnobs).minimum,
+    ) == (
         "count_ratio",
         0.3,
         4,
@@ -130,4 +136,4 @@ def test_a_summary_that_fails_is_silent_and_the_next_stage_makes_the_room(
     assert (turn.status, run.provider_calls) == ("completed", 1)  # it is not retried
     assert run.status == "applied"
     assert "slide_window" in run.stages_used
-    assert NEUROLINK.slide.marker in str(list_chat_calls(scripted)[-1].json)
+    assert NEUROLINK.get(SlideKnobs).marker in str(list_chat_calls(scripted)[-1].json)

@@ -6,6 +6,8 @@ from compaction.core.budget import Budget, plan
 from compaction.core.estimate import LastUsage, measure
 from compaction.core.presets import PRESETS
 from compaction.core.transcript import Transcript, TranscriptEntry
+from compaction.systems.kit.settings import ConductKnobs, TailKnobs, TargetKnobs, WritingKnobs
+from compaction.systems.wolffish.settings import ExcerptKnobs
 from models_registry.catalog import look_up_model
 
 WOLFFISH = PRESETS["wolffish"]
@@ -65,7 +67,7 @@ def test_the_debug_line_threshold_of_the_967k_budget() -> None:
 
 
 def test_it_triggers_above_75_percent_and_compacts_down_to_50() -> None:
-    assert (WOLFFISH.trigger.threshold, WOLFFISH.target.ratio) == (0.75, 0.50)
+    assert (WOLFFISH.trigger.threshold, WOLFFISH.get(TargetKnobs).ratio) == (0.75, 0.50)
     budget = plan_budget(200_000)
     assert (budget.trigger_tokens, budget.target) == (150_001, 100_000)
 
@@ -112,9 +114,9 @@ def test_the_debug_line_s_effective_tokens() -> None:
 
 
 def test_constants() -> None:
-    assert WOLFFISH.protect.count == 3  # PROTECT_RECENT
-    assert WOLFFISH.protect.min_chars == 500  # MIN_COMPACTION_SIZE
-    excerpt = WOLFFISH.excerpt
+    assert WOLFFISH.get(TailKnobs).count == 3  # PROTECT_RECENT
+    assert WOLFFISH.get(TailKnobs).min_chars == 500  # MIN_COMPACTION_SIZE
+    excerpt = WOLFFISH.get(ExcerptKnobs)
     assert excerpt.expected_ratio == 0.25  # COMPACTION_RATIO
     assert (excerpt.head_ratio, excerpt.head_cap, excerpt.tail_ratio, excerpt.tail_cap) == (
         0.15,
@@ -123,6 +125,6 @@ def test_constants() -> None:
         3_000,
     )
     assert WOLFFISH.summary.retries == 5
-    assert list(WOLFFISH.summary.backoff) == [1, 2, 4, 8, 16]
+    assert list(WOLFFISH.get(WritingKnobs).backoff) == [1, 2, 4, 8, 16]
     assert WOLFFISH.trigger.phases == ("before_request", "on_overflow", "manual")
-    assert WOLFFISH.flow.runtime_hint
+    assert WOLFFISH.get(ConductKnobs).runtime_hint

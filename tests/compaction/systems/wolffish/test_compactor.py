@@ -6,7 +6,9 @@ from compaction.core.budget import plan
 from compaction.core.estimate import LastUsage, measure
 from compaction.core.presets import PRESETS
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
-from compaction.systems.kit.stages.excerpt import cut_middle
+from compaction.systems.kit.settings import TailKnobs, TargetKnobs
+from compaction.systems.wolffish.excerpt import cut_middle
+from compaction.systems.wolffish.settings import ExcerptKnobs
 from tests.support.stage_transcripts import (
     Summarizer,
     answer,
@@ -46,13 +48,17 @@ def list_seqs(outcome: object) -> list[int]:
 
 
 def test_the_constants_are_the_seeds() -> None:
-    knobs = WOLFFISH.excerpt
+    knobs = WOLFFISH.get(ExcerptKnobs)
     assert (
         WOLFFISH.estimate.chars_per_token,
         WOLFFISH.trigger.threshold,
-        WOLFFISH.target.ratio,
+        WOLFFISH.get(TargetKnobs).ratio,
     ) == (1.5, 0.75, 0.50)
-    assert (WOLFFISH.protect.kind, WOLFFISH.protect.count, WOLFFISH.protect.min_chars) == (
+    assert (
+        WOLFFISH.get(TailKnobs).kind,
+        WOLFFISH.get(TailKnobs).count,
+        WOLFFISH.get(TailKnobs).min_chars,
+    ) == (
         "per_role",
         3,
         500,
@@ -75,7 +81,10 @@ def test_45_000_characters_keep_6_000_and_3_000_under_the_seeds_label() -> None:
         "[TRUNCATED — 45,000 chars original, 36,000 chars omitted, "
         "showing first 6,000 + last 3,000 chars]"
     )
-    assert cut_middle(text, WOLFFISH.excerpt) == "h" * 6_000 + f"\n\n{label}\n\n" + "t" * 3_000
+    assert (
+        cut_middle(text, WOLFFISH.get(ExcerptKnobs))
+        == "h" * 6_000 + f"\n\n{label}\n\n" + "t" * 3_000
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,7 +93,7 @@ def test_45_000_characters_keep_6_000_and_3_000_under_the_seeds_label() -> None:
 )
 def test_head_is_15_percent_and_tail_8_percent_with_caps(size: int, head: int, tail: int) -> None:
     assert f"showing first {head:,} + last {tail:,} chars" in cut_middle(
-        "x" * size, WOLFFISH.excerpt
+        "x" * size, WOLFFISH.get(ExcerptKnobs)
     )
 
 
@@ -291,6 +300,6 @@ def test_the_card_tells_targets_with_tool_sizes_and_method() -> None:
     outcome = compact((user(1), *make_batch(2, 8)), WOLFFISH, window=MAIL_WINDOW)
     target = outcome.targets[0]
     assert (target.tool, target.method, target.chars_before) == ("gmail_read", "excerpted", 49_400)
-    assert target.chars_after == len(cut_middle("x" * 49_400, WOLFFISH.excerpt))
+    assert target.chars_after == len(cut_middle("x" * 49_400, WOLFFISH.get(ExcerptKnobs)))
     assert outcome.messages_compacted == len(outcome.targets)
     assert outcome.tokens_before - outcome.tokens_after > 0

@@ -7,6 +7,7 @@ import pytest
 from chatcore.models import Session
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun, SessionState
+from compaction.systems.kit.settings import InjectKnobs
 from tests.support.compaction_sessions import (
     NOTICE,
     list_chat_calls,
@@ -36,7 +37,7 @@ from tests.support.slow_params import mark_others_slow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-INJECT = PRESETS["wolffish"].inject
+INJECT = PRESETS["wolffish"].get(InjectKnobs)
 STATE = (
     "TASK: Read all the mails and brief the user.\nPROGRESS:\n1. Mails 1 to 12 were read.\n"
     "REMAINING:\n1. Mails 13 to 18, then the briefing.\nDATA: none\nDECISIONS: none"

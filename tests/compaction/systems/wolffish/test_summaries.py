@@ -8,6 +8,7 @@ from chatcore.models import Session
 from compaction.core.presets import PRESETS
 from compaction.models import CompactionRun
 from compaction.runs import engine, leases
+from compaction.systems.kit.settings import WritingKnobs
 from tests.support.compaction_sessions import (
     fill_session,
     list_chat_calls,
@@ -57,8 +58,12 @@ def compact(session: Session, **summary: Any) -> CompactionRun:
 
 
 def test_the_constants() -> None:
-    assert (WOLFFISH.summary.retries, WOLFFISH.summary.backoff) == (5, (1, 2, 4, 8, 16))
-    assert (WOLFFISH.summary.template, WOLFFISH.summary.source, WOLFFISH.summary.merging) == (
+    assert (WOLFFISH.summary.retries, WOLFFISH.get(WritingKnobs).backoff) == (5, (1, 2, 4, 8, 16))
+    assert (
+        WOLFFISH.get(WritingKnobs).template,
+        WOLFFISH.get(WritingKnobs).source,
+        WOLFFISH.get(WritingKnobs).merging,
+    ) == (
         "task_state",
         "originals",
         "parts",

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from compaction.core.tool_pairs import find_pairs
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
 from compaction.systems.kit.drafts import ContextDraft, StageContext, apply_edits, count_savings
+from compaction.systems.kit.pipeline import add_stage
+from compaction.systems.neurolink.settings import DedupeKnobs
 
 _PATH_ARGUMENTS = (
     "path",
@@ -74,7 +76,7 @@ def dedupe_file_reads(draft: ContextDraft, context: StageContext) -> ContextDraf
     # What a file saves is known only when its placeholders are counted, so all are tried first.
     full_draft = apply_edits(draft, context, "deduplicated", _merge_texts(texts_by_file.values()))
     savings = count_savings(draft, full_draft)
-    minimum_ratio = context.policy.dedupe.minimum_ratio
+    minimum_ratio = context.policy.get(DedupeKnobs).minimum_ratio
     worthwhile_texts = [
         texts
         for file, texts in texts_by_file.items()
@@ -132,7 +134,7 @@ def _find_reads(entries: Sequence[TranscriptEntry], context: StageContext) -> It
 
     Errors, and results that an edit has already shortened, are left out.
     """
-    tools = frozenset(context.policy.dedupe.tools)
+    tools = frozenset(context.policy.get(DedupeKnobs).tools)
     for caller, result in find_pairs(entries):
         entry = entries[result]
         is_shortened = entry.original is not None and len(entry.content) < len(entry.original)
@@ -149,7 +151,7 @@ def _find_reads(entries: Sequence[TranscriptEntry], context: StageContext) -> It
 
 
 def _build_references(reads: Sequence[_FileRead], context: StageContext) -> dict[int, str]:
-    placeholder = context.policy.dedupe.placeholder
+    placeholder = context.policy.get(DedupeKnobs).placeholder
     return {
         file_read.entry.seq: placeholder.format(path=file_read.path)
         for file_read in reads[:-1]
@@ -182,3 +184,6 @@ def _names_part(name: str) -> bool:
     snake_case = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
     words = snake_case.replace("-", "_").split("_")
     return any(word.rstrip("s") in _PART_WORDS for word in words)
+
+
+add_stage("dedupe_file_reads", dedupe_file_reads)

@@ -9,10 +9,11 @@ from itertools import chain
 
 from compaction.core.attachments import FENCE, FENCE_END
 from compaction.core.budget import take_share
-from compaction.core.knobs import ExcerptKnobs
 from compaction.core.transcript import TranscriptEntry
 from compaction.systems.kit.drafts import ContextDraft, StageContext, apply_edits
-from compaction.systems.kit.stages.strip_images import add_placeholder
+from compaction.systems.kit.pipeline import add_stage
+from compaction.systems.wolffish.settings import ExcerptKnobs, StripKnobs
+from compaction.systems.wolffish.strip_images import add_placeholder
 
 
 def excerpt(draft: ContextDraft, context: StageContext) -> ContextDraft:
@@ -96,7 +97,7 @@ def _take_until_saved(
     excerpts: Iterator[tuple[TranscriptEntry, str]], excess: int, context: StageContext
 ) -> Iterator[tuple[TranscriptEntry, str]]:
     """Yield the first excerpts whose expected savings cover the excess, given in real tokens."""
-    savings_ratio = 1 - context.policy.excerpt.expected_ratio
+    savings_ratio = 1 - context.policy.get(ExcerptKnobs).expected_ratio
     while excess > 0 and (candidate := next(excerpts, None)):
         yield candidate
         entry_tokens = context.to_real_tokens(candidate[0].tokens)
@@ -110,7 +111,10 @@ def _cut_entry(entry: TranscriptEntry, context: StageContext) -> str | None:
     """
     if entry.original is not None and len(entry.content) < len(entry.original):
         return None
-    text = cut_middle(entry.content, context.policy.excerpt)
+    text = cut_middle(entry.content, context.policy.get(ExcerptKnobs))
     if len(text) >= len(entry.content):
         return None
-    return add_placeholder(entry, text, context.policy.strip) if entry.images else text
+    return add_placeholder(entry, text, context.policy.get(StripKnobs)) if entry.images else text
+
+
+add_stage("excerpt", excerpt)

@@ -12,6 +12,8 @@ from compaction.core.policy import Policy
 from compaction.core.systems import register_trimmer
 from compaction.core.tool_pairs import find_safe_cuts, split_entries
 from compaction.core.transcript import TranscriptEntry
+from compaction.systems.kit.settings import TailKnobs
+from compaction.systems.neurolink.settings import SlideKnobs
 
 MIN_MESSAGES = 5  # nothing is left out of a shorter conversation
 
@@ -147,11 +149,15 @@ def _trim(
     return slide_to_fit(
         entries,
         limit_tokens=limit_tokens,
-        first_count=policy.protect.first,
-        fraction=policy.slide.fraction,
+        first_count=policy.get(TailKnobs).first,
+        fraction=policy.get(SlideKnobs).fraction,
         overhead_tokens=overhead_tokens,
         token_ratio=token_ratio,
     )
 
 
-register_trimmer("slide_window", _trim)
+def _get_notice(policy: Policy) -> str:
+    return policy.get(SlideKnobs).marker
+
+
+register_trimmer("slide_window", _trim, _get_notice)

@@ -1,8 +1,9 @@
 """Send tool results and older messages without their images, with a text in their place."""
 
-from compaction.core.knobs import StripKnobs
 from compaction.core.transcript import TranscriptEntry
 from compaction.systems.kit.drafts import ContextDraft, StageContext, apply_edits
+from compaction.systems.kit.pipeline import add_stage
+from compaction.systems.wolffish.settings import StripKnobs
 
 
 def strip_images(draft: ContextDraft, context: StageContext) -> ContextDraft:
@@ -12,7 +13,7 @@ def strip_images(draft: ContextDraft, context: StageContext) -> ContextDraft:
     only where these are not protected. A message with few characters is not spared as elsewhere:
     its image is what takes the tokens. (Wolffish, The Compaction Flow, step 1)
     """
-    knobs = context.policy.strip
+    knobs = context.policy.get(StripKnobs)
     texts = {
         entry.seq: add_placeholder(entry, entry.content, knobs)
         for entry in draft.transcript.entries
@@ -34,3 +35,6 @@ def _may_lose_images(entry: TranscriptEntry, context: StageContext) -> bool:
         return not context.protection.covers(entry, include_small=False)
     up_to_seq = context.protection.up_to_seq
     return not entry.pinned and (up_to_seq is None or entry.seq <= up_to_seq)
+
+
+add_stage("strip_images", strip_images)

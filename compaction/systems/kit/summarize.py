@@ -11,6 +11,7 @@ from compaction.core.summary import SummaryOutcome
 from compaction.core.transcript import TranscriptEntry
 from compaction.systems.kit.drafts import ContextDraft, StageContext
 from compaction.systems.kit.protection import find_splits
+from compaction.systems.kit.settings import WritingKnobs
 
 
 def summarize(draft: ContextDraft, context: StageContext) -> ContextDraft:
@@ -33,7 +34,7 @@ def summarize(draft: ContextDraft, context: StageContext) -> ContextDraft:
 
 def needs_original_summary(draft: ContextDraft, policy: Policy) -> bool:
     """Return whether this pass cut messages whose whole text the policy wants summarized."""
-    if policy.summary.source != "originals":
+    if policy.get(WritingKnobs).source != "originals":
         return False
     return any(edit.kind == "excerpted" for edit in draft.edits)
 
@@ -95,5 +96,5 @@ def _request_summary(
         draft.transcript,
         entries,
         target_count=len({*removed_seqs, *(edit.seq for edit in draft.edits)}),
-        restores_originals=context.policy.summary.source == "originals",
+        restores_originals=context.policy.get(WritingKnobs).source == "originals",
     )

@@ -9,8 +9,10 @@ from compaction.core.protection import SplitPoint
 from compaction.core.tool_pairs import find_piece, find_safe_cuts
 from compaction.core.transcript import TranscriptEntry
 from compaction.systems.kit.drafts import ContextDraft, StageContext
+from compaction.systems.kit.pipeline import add_stage
 from compaction.systems.kit.protection import find_splits
-from compaction.systems.kit.sliding import find_slide_index
+from compaction.systems.neurolink.settings import SlideKnobs
+from compaction.systems.neurolink.sliding import find_slide_index
 
 
 def slide_window(draft: ContextDraft, context: StageContext) -> ContextDraft:
@@ -54,7 +56,7 @@ def _slide_draft(draft: ContextDraft, context: StageContext, split: SplitPoint) 
         boundary_seq=max(entries[start_index].seq, draft.transcript.boundary_seq or 0),
         # The summary covers no more than before: exempt messages after it are still to be covered.
         summarized_up_to=draft.transcript.last_summarized_seq or None,
-        marker=context.policy.slide.marker,
+        marker=context.policy.get(SlideKnobs).marker,
     )
     return replace(
         draft, transcript=next_transcript, left_out_seqs=(*draft.left_out_seqs, *left_out_seqs)
@@ -83,7 +85,7 @@ def _find_start(draft: ContextDraft, context: StageContext, split: SplitPoint) -
         start=start,
         stop=stop,
         length=len(entries),
-        fraction=context.policy.slide.fraction,
+        fraction=context.policy.get(SlideKnobs).fraction,
         fits=fits,
     )
 
@@ -94,3 +96,6 @@ def _sum_removable_tokens(
     """Return for each index the tokens that are saved when everything older goes."""
     tokens = (0 if entry.seq in exempt_seqs else entry.tokens for entry in entries)
     return list(accumulate(tokens, initial=0))
+
+
+add_stage("slide_window", slide_window)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from compaction.core.transcript import TranscriptEntry
 from compaction.systems.kit.drafts import ContextDraft, StageContext, apply_edits, count_savings
+from compaction.systems.kit.settings import PruneKnobs
 
 
 def prune_tool_outputs(draft: ContextDraft, context: StageContext) -> ContextDraft:
@@ -17,7 +18,7 @@ def prune_tool_outputs(draft: ContextDraft, context: StageContext) -> ContextDra
     The tokens of the placeholders are subtracted from what is saved.
     (NeuroLink, Stage 1: Tool Output Pruning; BaseAgent, Pruning)
     """
-    knobs = context.policy.prune
+    knobs = context.policy.get(PruneKnobs)
     texts = {
         entry.seq: knobs.placeholder
         for entry in _find_old_results(draft, context)
@@ -35,7 +36,7 @@ def prune_tool_outputs(draft: ContextDraft, context: StageContext) -> ContextDra
 
 def _find_old_results(draft: ContextDraft, context: StageContext) -> Iterator[TranscriptEntry]:
     """Yield the results that are older than the protected number of tokens, newest first."""
-    knobs = context.policy.prune
+    knobs = context.policy.get(PruneKnobs)
     total = 0.0
     turn_count = 0
     for entry in reversed(draft.transcript.entries):
@@ -51,6 +52,6 @@ def _find_old_results(draft: ContextDraft, context: StageContext) -> Iterator[Tr
 
 
 def _can_prune(entry: TranscriptEntry, context: StageContext) -> bool:
-    if entry.tool_name in context.policy.prune.protected_tools:
+    if entry.tool_name in context.policy.get(PruneKnobs).protected_tools:
         return False
     return not context.protection.covers(entry)
