@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.core.exceptions import ValidationError
 
+from chatcore.base.truncation import cut_tool_result
 from chatcore.context import compactor as context_compactor
 from chatcore.context.compactor import (
     CompactionLoad,
@@ -21,11 +22,11 @@ from chatcore.models.session import MIN_THRESHOLD_TOKENS
 from chatcore.providers.base import ChatMessage, Request
 from chatcore.providers.errors import ContextOverflow
 from compaction import policies
-from compaction.core import tool_output
 from compaction.core.attachments import FENCE, FENCE_END
 from compaction.core.budget import plan
 from compaction.core.knobs import TEXT, PolicyError, get_rule, list_knobs
 from compaction.core.policy import Policy
+from compaction.core.systems import find_system
 from compaction.models import CompactionRun
 from compaction.requests import guard, stateless
 from compaction.runs import engine, workload
@@ -50,10 +51,13 @@ class AskedPolicy(context_compactor.Policy):
 
         An import asks for each of its results, so this takes no query.
         """
-        result = tool_output.truncate_output(text, self.policy.tool_result)
-        keeps_full_text = self.policy.tool_result.spill and result.content != text
-        full_text = text if keeps_full_text else None
-        return TruncatedOutput(result.content, result.original_chars, full_text)
+        system = find_system(self.policy)
+        if system:
+            content, original_chars = system.truncate_output(text, self.policy)
+        else:
+            content, original_chars = cut_tool_result(text, self.policy.tool_result.limit)
+        keeps_full_text = self.policy.tool_result.spill and content != text
+        return TruncatedOutput(content, original_chars, text if keeps_full_text else None)
 
     def validate_threshold(self, threshold: float, *, model: AiModel | None = None) -> None:
         """Refuse a session's own threshold if the policy cannot use it.

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from compaction.core.budget import share_evenly, take_share
 from compaction.core.counter import CHARS_PER_TOKEN
 from compaction.core.knobs import FilesKnobs
-from compaction.core.tool_output import preview_text
 
 FILE_READ_BUDGET_PERCENT = 0.6
 # Around the text of a file in a message.
@@ -102,6 +101,17 @@ def render_prefix(text: str, chars: int) -> str:
     if not chars:
         return OMISSION_NOTICE.format(total=total)
     return text[:chars] + CUT_MARKER.format(omitted=total - chars, total=total)
+
+
+def preview_text(text: str, limit: int = 2_000) -> str:
+    """Return the first characters, with the full length before and the omitted length after them.
+
+    (Wolffish, Task File Summaries)
+    """
+    omitted_chars = len(text) - limit
+    if omitted_chars <= 0:
+        return f"({len(text):,} chars) {text}"
+    return f"({len(text):,} chars) {text[:limit]}... [{omitted_chars:,} chars omitted]"
 
 
 def _count_full_tokens(file: FileEntry, knobs: FilesKnobs) -> int:

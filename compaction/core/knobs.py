@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 Phase = Literal["after_response", "before_request", "on_model_change", "on_overflow", "manual"]
 SpanMode = Literal["rewritten", "frozen"]
 PromptForm = Literal["transcript", "conversation", "cheapest"]
-SizeUnit = Literal["chars", "bytes", "tokens"]
-KeptEnd = Literal["head", "tail", "middle_out", "quarters"]
 FallbackKind = Literal["drop_oldest", "slide_window", "notice", "error"]
 FileSharing = Literal["proportional", "even"]
 
@@ -384,24 +382,7 @@ class ToolResultKnobs(KnobGroup):
     limit: int = knob(
         _POSITIVE_NUMBER,
         30_000,
-        "The most that is kept of one output, in characters or in what `tool_result.unit` says.",
-    )
-    unit: SizeUnit = knob(
-        require_choice(SizeUnit), "chars", "The unit of `limit`. A token is four characters here."
-    )
-    lines: int | None = knob(
-        allow_null(_POSITIVE_NUMBER), None, "The most lines that are kept. Null: any number."
-    )
-    keep: KeptEnd = knob(
-        require_choice(KeptEnd),
-        "head",
-        "Which part is kept: the `head`, the `tail`, half of each (`middle_out`), or a quarter "
-        "of head and three of tail (`quarters`).",
-    )
-    marker: str = knob(
-        require_template("kept", "total", "omitted"),
-        "\n\n[... content truncated, showing first {kept} characters of {total} total ...]",
-        "The text that says what is missing.",
+        "The most characters that are kept of one output.",
     )
     spill: bool = knob(
         FLAG, False, "Store the whole output too, and give the model a tool that reads it."

@@ -80,6 +80,9 @@ class System(Protocol):
     def describe_tail(self, policy: Policy) -> str:
         """Return the protected tail in words; empty if it is a share of the window."""
 
+    def truncate_output(self, text: str, policy: Policy) -> tuple[str, int | None]:
+        """Return what is kept of a tool's output, and its full length if it was cut."""
+
     def list_shares(self, policy: Policy, factor: float) -> dict[str, dict[str, float]]:
         """Return its shares of the window times a factor, by which the threshold is lowered."""
 

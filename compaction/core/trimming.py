@@ -1,17 +1,15 @@
 """The fallback: make a request fit by leaving out its oldest messages, without storing anything."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 
 from compaction.core.budget import share_evenly
-from compaction.core.knobs import ToolResultKnobs
-from compaction.core.tool_output import truncate_output
 from compaction.core.tool_pairs import split_entries
 from compaction.core.transcript import TranscriptEntry, change_entry
 
 MIN_REST_OF_TURN = 0.125  # of the room, for which the question of a turn stays without its middle
 MIN_RESULT_CHARS = 400  # of a result that is shortened: less is of no use to the model
+MARKER_CHARS = 100  # of them, for the marker in the middle
 RESULT_MARKER = (
     "\n\n[... {omitted} characters are left out here: there is no room for them ...]\n\n"
 )
@@ -162,7 +160,6 @@ def shorten_results_to_fit(
     limit_tokens: int,
     overhead_tokens: int = 0,
     token_ratio: float = 1.0,
-    knobs: ToolResultKnobs,
 ) -> tuple[TranscriptEntry, ...]:
     """Return the entries with shorter tool results, if they do not fit in the limit.
 
@@ -178,21 +175,22 @@ def shorten_results_to_fit(
     demands = [entry.tokens for entry in results]
     grants = share_evenly(demands, int(sum(demands) - excess_tokens))
     shorter_results = {
-        entry.seq: _shorten_result(entry, grant, knobs)
+        entry.seq: _shorten_result(entry, grant)
         for entry, grant in zip(results, grants, strict=True)
         if grant < entry.tokens
     }
     return tuple(shorter_results.get(entry.seq, entry) for entry in entries)
 
 
-def _shorten_result(entry: TranscriptEntry, tokens: int, knobs: ToolResultKnobs) -> TranscriptEntry:
-    chars = max(MIN_RESULT_CHARS, len(entry.content) * tokens // entry.tokens)
-    limits = replace(
-        knobs, limit=chars, unit="chars", lines=None, keep="middle_out", marker=RESULT_MARKER
-    )
-    text = truncate_output(entry.content, limits).content
-    if len(text) >= len(entry.content):
+def _shorten_result(entry: TranscriptEntry, tokens: int) -> TranscriptEntry:
+    text = entry.content
+    chars = max(MIN_RESULT_CHARS, len(text) * tokens // entry.tokens)
+    half = (chars - MARKER_CHARS) // 2
+    if len(text) <= chars:
         return entry
-    return change_entry(
-        entry, content=text, tokens=-(-entry.tokens * len(text) // len(entry.content))
-    )
+    marker = RESULT_MARKER.format(omitted=len(text) - 2 * half)
+    shorter_text = text[:half] + marker + text[-half:]
+    if len(shorter_text) >= len(text):
+        return entry
+    shorter_tokens = -(-entry.tokens * len(shorter_text) // len(text))
+    return change_entry(entry, content=shorter_text, tokens=shorter_tokens)

@@ -302,9 +302,7 @@ def select_remaining_entries(measured_request: MeasuredRequest) -> Sequence[Tran
         # What is left may still be too large; then its oldest messages go as well.
         entries = TRIMMERS[kind].trim(entries, measured_request.context.policy, **limits)
     newest_entries = drop_oldest_to_fit(entries, **limits)
-    return shorten_results_to_fit(
-        newest_entries, knobs=measured_request.context.policy.tool_result, **limits
-    )
+    return shorten_results_to_fit(newest_entries, **limits)
 
 
 def count_sent_tokens(entries: Sequence[TranscriptEntry]) -> int:

@@ -75,9 +75,7 @@ def shorten_request(model: AiModel, request: Request, *, limit_tokens: int) -> F
     }
     entries = measured_request.transcript.entries
     policy = measured_request.context.policy
-    remaining_entries = shorten_results_to_fit(
-        drop_oldest_to_fit(entries, **limits), knobs=policy.tool_result, **limits
-    )
+    remaining_entries = shorten_results_to_fit(drop_oldest_to_fit(entries, **limits), **limits)
     if remaining_entries == entries:
         return None
     return FittedRequest(
@@ -179,9 +177,7 @@ def _make_room(measured_request: MeasuredRequest) -> tuple[TranscriptEntry, ...]
     if budget is not None and not budget.is_strict:
         limits["limit_tokens"] -= 1
     newest_entries = drop_oldest_to_fit(measured_request.transcript.entries, **limits)
-    return shorten_results_to_fit(
-        newest_entries, knobs=measured_request.context.policy.tool_result, **limits
-    )
+    return shorten_results_to_fit(newest_entries, **limits)
 
 
 def _build_trimmed_answer(

@@ -1,19 +1,19 @@
 """How much of a tool's output is stored and shown: the pure cut, with the figures of the seeds."""
 
-import dataclasses
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chatcore.base.truncation import cut_tool_result
-from compaction.core.knobs import ToolResultKnobs
+from compaction.core.attachments import preview_text
+from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
-from compaction.core.tool_output import preview_text, truncate_output
+from compaction.systems.kit.outputs import truncate_output
+from compaction.systems.kit.settings import OutputKnobs
 
-ONECLAW, NEUROLINK, BASEAGENT = (
-    PRESETS[name].tool_result for name in ("oneclaw", "neurolink", "baseagent")
-)
+ONECLAW, NEUROLINK, BASEAGENT = (PRESETS[name] for name in ("oneclaw", "neurolink", "baseagent"))
 MARKERS = [
     "[{kept} of {total}, {omitted} left out]",
     "\n\n[...truncated...]\n\n",
@@ -22,15 +22,18 @@ MARKERS = [
 ]
 
 
-def knobs() -> st.SearchStrategy[ToolResultKnobs]:
+def change(policy: Policy, **knobs: object) -> Policy:
+    return Policy.parse({"tool_result": knobs}, policy)
+
+
+def policies() -> st.SearchStrategy[Policy]:
     return st.builds(
-        ToolResultKnobs,
+        partial(change, ONECLAW),
         limit=st.integers(1, 300),
         unit=st.sampled_from(["chars", "bytes", "tokens"]),
         lines=st.none() | st.integers(1, 12),
         keep=st.sampled_from(["head", "tail", "middle_out", "quarters"]),
         marker=st.sampled_from(MARKERS),
-        spill=st.just(False),
     )
 
 
@@ -65,7 +68,7 @@ def test_oneclaw_stores_30001_characters_as_30076() -> None:
 
 @given(outputs())
 def test_oneclaw_gives_what_the_save_hook_gives(text: str) -> None:
-    small = dataclasses.replace(ONECLAW, limit=100)
+    small = change(ONECLAW, limit=100)
     assert (
         truncate_output(text, small).content,
         truncate_output(text, small).original_chars,
@@ -112,33 +115,41 @@ def test_baseagent_cuts_as_its_document_does(length: int) -> None:
 
 
 def test_quarters_keep_one_of_the_head_and_three_of_the_tail() -> None:
-    quarters = dataclasses.replace(BASEAGENT, keep="quarters", unit="chars", limit=500, marker="|")
+    quarters = change(BASEAGENT, keep="quarters", unit="chars", limit=500, marker="|")
     assert truncate_output("a" * 300 + "b" * 700, quarters).content == "a" * 100 + "|" + "b" * 300
 
 
-@given(outputs(), knobs())
-def test_cutting_twice_changes_nothing_and_nothing_is_too_long(
-    text: str, policy: ToolResultKnobs
-) -> None:
+@given(outputs(), policies())
+def test_cutting_twice_changes_nothing_and_nothing_is_too_long(text: str, policy: Policy) -> None:
     once = truncate_output(text, policy)
     assert truncate_output(once.content, policy).content == once.content
     assert (once.content == text) or once.original_chars == len(text)
-    limit = policy.limit * 4 if policy.unit == "tokens" else policy.limit
+    limit = (
+        policy.tool_result.limit * 4
+        if policy.get(OutputKnobs).unit == "tokens"
+        else policy.tool_result.limit
+    )
     assert len(once.content) <= limit + 150
-    if once.content != text and policy.unit == "bytes" and policy.marker == MARKERS[1]:
-        assert len(once.content.encode("utf-8", "surrogatepass")) <= limit + len(policy.marker)
+    if (
+        once.content != text
+        and policy.get(OutputKnobs).unit == "bytes"
+        and policy.get(OutputKnobs).marker == MARKERS[1]
+    ):
+        assert len(once.content.encode("utf-8", "surrogatepass")) <= limit + len(
+            policy.get(OutputKnobs).marker
+        )
 
 
-@given(outputs(), knobs())
-def test_what_is_kept_stands_at_the_ends_of_the_output(text: str, policy: ToolResultKnobs) -> None:
-    policy = dataclasses.replace(policy, marker="\x01")
+@given(outputs(), policies())
+def test_what_is_kept_stands_at_the_ends_of_the_output(text: str, policy: Policy) -> None:
+    policy = change(policy, marker="\x01")
     content = truncate_output(text, policy).content
     if content == text:
         return
-    head, _, tail = (
-        content.rpartition("\x01") if policy.keep in ("head", "tail") else content.partition("\x01")
-    )
-    if policy.keep == "tail":
+    keep = policy.get(OutputKnobs).keep
+    parts = content.rpartition if keep in ("head", "tail") else content.partition
+    head, _, tail = parts("\x01")
+    if keep == "tail":
         head, tail = "", head
     assert text.startswith(head)
     assert text.endswith(tail)

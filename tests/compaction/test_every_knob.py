@@ -22,11 +22,11 @@ from compaction.core.budget import plan
 from compaction.core.estimate import LastUsage, measure
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
-from compaction.core.tool_output import truncate_output
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 from compaction.models import CompactionPolicy, CompactionRun
 from compaction.requests import guard
 from compaction.runs import engine, leases
+from compaction.systems.kit.outputs import truncate_output
 from tests.compaction import test_every_stage_knob, test_every_summary_knob
 from tests.support.compaction_sessions import (
     fill_session,
@@ -104,7 +104,7 @@ def calibrated(policy: Policy) -> Any:
 
 def kept_output(policy: Policy) -> Any:
     """What is stored of an output of 200 lines."""
-    return truncate_output(LINES, policy.tool_result)
+    return truncate_output(LINES, policy)
 
 
 def sent_files(policy: Policy) -> Any:

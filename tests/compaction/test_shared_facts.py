@@ -14,7 +14,7 @@ from chatcore.providers.protocols import load_protocol
 from chatcore.web.message_pages import MAX_PAGE_SIZE
 from compaction.core.counter import CHARS_PER_TOKEN
 from compaction.core.presets import ONECLAW
-from compaction.systems.kit.settings import Place
+from compaction.systems.kit.settings import OutputKnobs, Place
 from models_registry.models import Provider
 
 SCRIPTS = Path(token_estimate.__file__).parents[1] / "static/chatcore/js"
@@ -42,8 +42,8 @@ def test_a_token_is_as_many_characters_everywhere() -> None:
 
 def test_a_tool_result_is_cut_alike_with_and_without_compaction() -> None:
     assert truncation.TOOL_RESULT_MAX_CHARS == ONECLAW.tool_result.limit == 30_000
-    assert ONECLAW.tool_result.marker == truncation.MARKER
-    assert (ONECLAW.tool_result.unit, ONECLAW.tool_result.keep) == ("chars", "head")
+    assert ONECLAW.get(OutputKnobs).marker == truncation.MARKER
+    assert (ONECLAW.get(OutputKnobs).unit, ONECLAW.get(OutputKnobs).keep) == ("chars", "head")
 
 
 def test_chatcore_knows_every_place_that_a_policy_may_give_a_summary() -> None:

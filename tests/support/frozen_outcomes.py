@@ -16,13 +16,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from compaction.compactor import AskedPolicy
 from compaction.core.budget import Budget, plan
 from compaction.core.estimate import LastUsage, count_entry_tokens, estimate_summary, measure
 from compaction.core.pipeline import run
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
 from compaction.core.summary import SummaryFailed, SummaryOutcome, SummaryTask
-from compaction.core.tool_output import truncate_output
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 from compaction.core.trimming import drop_oldest_to_fit, shorten_results_to_fit
 from compaction.systems.neurolink.sliding import slide_to_fit
@@ -134,6 +134,13 @@ def to_plain(value: Any) -> dict[str, Any]:
     return asdict(value, dict_factory=lambda items: {name: each for name, each in items if each})
 
 
+def store_output(text: str, policy: Policy) -> dict[str, Any]:
+    """Return what is stored of a tool's output, as the numbers that were frozen have it."""
+    output = AskedPolicy("", policy).truncate_output(text)
+    values = {"content": output.content, "original_chars": output.original_chars}
+    return {name: value for name, value in values.items() if value}
+
+
 def decide(preset: str, seed: int) -> dict[str, Any]:
     """Return everything that is decided about a conversation under a preset, as plain data."""
     source = random.Random(seed)
@@ -179,7 +186,7 @@ def decide(preset: str, seed: int) -> dict[str, Any]:
         "tasks": [to_plain(task) for task in tasks],
         "outcome": to_plain(outcome),
         "fitted": budget and fit(transcript, policy, budget, source),
-        "stored": [to_plain(truncate_output(build_text(source) * 90, policy.tool_result))],
+        "stored": [store_output(build_text(source) * 90, policy)],
     }
 
 
@@ -193,7 +200,7 @@ def fit(
         "overhead_tokens": estimate_summary(transcript.summary, policy),
         "token_ratio": source.choice([1.0, 1.3]),
     }
-    shorter = shorten_results_to_fit(entries, knobs=policy.tool_result, **limits)
+    shorter = shorten_results_to_fit(entries, **limits)
     return {
         "newest": [entry.seq for entry in drop_oldest_to_fit(entries, **limits)],
         "shorter": [(entry.seq, entry.tokens, entry.content) for entry in shorter],

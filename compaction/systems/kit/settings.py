@@ -18,6 +18,7 @@ from compaction.core.knobs import (
     require_below_threshold,
     require_choice,
     require_integer,
+    require_template,
     require_values_by_name,
 )
 from compaction.core.policy import Policy
@@ -32,6 +33,8 @@ RetryScope = Literal["call", "run"]
 ToolSelection = Literal["all", "listed"]
 Place = Literal["system_prefix", "first_system", "first_user", "last_user"]
 TargetKind = Literal["tail", "fits"]
+SizeUnit = Literal["chars", "bytes", "tokens"]
+KeptEnd = Literal["head", "tail", "middle_out", "quarters"]
 TurnConduct = Literal["proceed", "wait"]
 
 _NUMBER = require_integer(0)
@@ -301,4 +304,29 @@ class ConductKnobs(KnobGroup):
         FLAG,
         False,
         "Tell the model, in a loop of tool calls, how much is done and that all must be done.",
+    )
+
+
+@add_settings
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OutputKnobs(KnobGroup):
+    """How a tool's output is cut to `tool_result.limit`."""
+
+    prefix: ClassVar[str] = "tool_result"
+    unit: SizeUnit = knob(
+        require_choice(SizeUnit), "chars", "The unit of `limit`. A token is four characters here."
+    )
+    lines: int | None = knob(
+        allow_null(_POSITIVE_NUMBER), None, "The most lines that are kept. Null: any number."
+    )
+    keep: KeptEnd = knob(
+        require_choice(KeptEnd),
+        "head",
+        "Which part is kept: the `head`, the `tail`, half of each (`middle_out`), or a quarter "
+        "of head and three of tail (`quarters`).",
+    )
+    marker: str = knob(
+        require_template("kept", "total", "omitted"),
+        "\n\n[... content truncated, showing first {kept} characters of {total} total ...]",
+        "The text that says what is missing.",
     )

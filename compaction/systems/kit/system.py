@@ -10,6 +10,7 @@ from compaction.core.policy import Policy
 from compaction.core.systems import Traits, register_system
 from compaction.core.transcript import Transcript
 from compaction.systems.kit import budget
+from compaction.systems.kit.outputs import truncate_output
 from compaction.systems.kit.pipeline import compact_in_stages
 from compaction.systems.kit.settings import (
     ConductKnobs,
@@ -66,6 +67,11 @@ class Kit:
         }
         suffix = f", first {tail.first}" if tail.first else ""
         return texts[tail.kind] + suffix if tail.replaces_tail else ""
+
+    def truncate_output(self, text: str, policy: Policy) -> tuple[str, int | None]:
+        """Return what is kept of a tool's output, and its full length if it was cut."""
+        result = truncate_output(text, policy)
+        return result.content, result.original_chars
 
     def list_shares(self, policy: Policy, factor: float) -> dict[str, dict[str, float]]:
         """Return the target times a factor, if it is a share of the window."""

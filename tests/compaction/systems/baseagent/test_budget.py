@@ -7,7 +7,7 @@ from compaction.core.estimate import build_counter, measure
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
-from compaction.systems.kit.settings import BudgetKnobs, PruneKnobs
+from compaction.systems.kit.settings import BudgetKnobs, OutputKnobs, PruneKnobs
 
 BASEAGENT = PRESETS["baseagent"]
 
@@ -64,7 +64,7 @@ def test_settings() -> None:
     assert BASEAGENT.trigger.threshold == 0.85
     assert BASEAGENT.get(PruneKnobs).protect_tokens == 40_000
     assert BASEAGENT.get(PruneKnobs).minimum_savings == 20_000
-    assert (BASEAGENT.tool_result.limit, BASEAGENT.tool_result.unit) == (2_500, "tokens")
+    assert (BASEAGENT.tool_result.limit, BASEAGENT.get(OutputKnobs).unit) == (2_500, "tokens")
 
 
 @pytest.mark.parametrize(

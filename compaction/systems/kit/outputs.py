@@ -5,12 +5,13 @@ For example, `keep: middle_out` with a limit of 10,000 characters keeps the firs
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from string import Formatter
 
 from compaction.core.counter import CHARS_PER_TOKEN
-from compaction.core.knobs import ToolResultKnobs
+from compaction.core.policy import Policy
+from compaction.systems.kit.settings import KeptEnd, OutputKnobs, SizeUnit
 
 # Reserved for a marker in the middle: half the limit less 50 on each side (BaseAgent,
 # middle_out_truncate).
@@ -24,6 +25,15 @@ _FILLERS = ("\U0010ffff", "\U0010ffff\n")
 _BATCH_CHARS = 1 << 20  # encoded at a time, so that a huge text is not copied as a whole
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Cut:
+    limit: int
+    unit: SizeUnit
+    lines: int | None
+    keep: KeptEnd
+    marker: str
+
+
 @dataclass(frozen=True, slots=True)
 class TruncatedText:
     """What is stored of an output. `original_chars` is its full length if it was cut, else None."""
@@ -32,13 +42,14 @@ class TruncatedText:
     original_chars: int | None = None
 
 
-def truncate_output(text: str, knobs: ToolResultKnobs) -> TruncatedText:
+def truncate_output(text: str, policy: Policy) -> TruncatedText:
     """Return what the policy keeps of an output, in whole characters. Never raises.
 
     Cutting a text again changes nothing. `{kept}`, `{total}` and `{omitted}` in the marker are in
     the policy's unit, in which a token is four characters. (FEAT-011, Tool Result Truncation Rules;
     NeuroLink, Tool Output Limits; BaseAgent, middle_out_truncate)
     """
+    knobs = _Cut(limit=policy.tool_result.limit, **asdict(policy.get(OutputKnobs)))
     if _fits(text, knobs):
         return TruncatedText(text)
     earlier_cut = _find_earlier_cut(text, knobs)
@@ -52,18 +63,7 @@ def truncate_output(text: str, knobs: ToolResultKnobs) -> TruncatedText:
     return TruncatedText(content, len(text))
 
 
-def preview_text(text: str, limit: int = 2_000) -> str:
-    """Return the first characters, with the full length before and the omitted length after them.
-
-    (Wolffish, Task File Summaries)
-    """
-    omitted_chars = len(text) - limit
-    if omitted_chars <= 0:
-        return f"({len(text):,} chars) {text}"
-    return f"({len(text):,} chars) {text[:limit]}... [{omitted_chars:,} chars omitted]"
-
-
-def _compute_limits(knobs: ToolResultKnobs) -> tuple[int, int]:
+def _compute_limits(knobs: _Cut) -> tuple[int, int]:
     """Return how much of the head and of the tail is kept, in characters or bytes."""
     limit = knobs.limit * (CHARS_PER_TOKEN if knobs.unit == "tokens" else 1)
     space = max(0, limit - MARKER_CHARS)
@@ -75,7 +75,7 @@ def _compute_limits(knobs: ToolResultKnobs) -> tuple[int, int]:
     }[knobs.keep]
 
 
-def _compute_line_limits(knobs: ToolResultKnobs) -> tuple[int, int]:
+def _compute_line_limits(knobs: _Cut) -> tuple[int, int]:
     """Return how many lines of the head and of the tail are kept."""
     lines = knobs.lines or 0
     return {
@@ -86,7 +86,7 @@ def _compute_line_limits(knobs: ToolResultKnobs) -> tuple[int, int]:
     }[knobs.keep]
 
 
-def _fits(text: str, knobs: ToolResultKnobs) -> bool:
+def _fits(text: str, knobs: _Cut) -> bool:
     limit = knobs.limit * (CHARS_PER_TOKEN if knobs.unit == "tokens" else 1)
     if len(text) > limit or (
         knobs.unit == "bytes" and len(text) * 4 > limit and _measure_size(text, "bytes") > limit
@@ -95,7 +95,7 @@ def _fits(text: str, knobs: ToolResultKnobs) -> bool:
     return knobs.lines is None or _find_lines_end(text, knobs.lines) == len(text)
 
 
-def _cut_ends(text: str, knobs: ToolResultKnobs) -> tuple[str, str]:
+def _cut_ends(text: str, knobs: _Cut) -> tuple[str, str]:
     """Return the head and the tail that are kept; they never overlap."""
     head_limit, tail_limit = _compute_limits(knobs)
     head = _take_start(text, head_limit, knobs.unit)
@@ -167,7 +167,7 @@ def _count_units(texts: tuple[str, ...], unit: str) -> int:
     return size // CHARS_PER_TOKEN if unit == "tokens" else size
 
 
-def _find_earlier_cut(text: str, knobs: ToolResultKnobs) -> TruncatedText | None:
+def _find_earlier_cut(text: str, knobs: _Cut) -> TruncatedText | None:
     """Return the text as it is if this very cut made it, else None.
 
     Then the marker is in its place, and the ends are as long as a cut leaves them.
