@@ -8,29 +8,7 @@ first: 600 + 900 fit, 600 + 900 + 700 do not, so the tail begins at the message 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-from compaction.core.tool_pairs import find_safe_cuts
 from compaction.core.transcript import TranscriptEntry
-
-
-def find_boundary(
-    entries: Sequence[TranscriptEntry],
-    *,
-    protected_tokens: int,
-    token_ratio: float = 1.0,
-    up_to_seq: int | None = None,
-) -> int | None:
-    """Return the seq of the first message of the tail, or None if nothing is older than the tail.
-
-    Goes back from the newest message while everything fits in `protected_tokens`. `token_ratio` is
-    the number of real tokens that one estimated token stands for. The newest message always stays,
-    with the calls or results that it pairs with, even if it alone is larger. The tail may begin
-    with an answer, but never with a tool result. No message newer than `up_to_seq` leaves the tail.
-    (FEAT-011, Process)
-    """
-    cuts = find_safe_cuts(entries)
-    start = find_start_within(entries, cuts, protected_tokens, token_ratio)
-    start = limit_start(entries, cuts, start, up_to_seq)
-    return entries[start].seq if start else None
 
 
 def find_start_within(

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from typing import Literal
-from uuid import UUID
 
 from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from chatcore.events.types import ContextUsagePayload
@@ -19,9 +18,8 @@ from compaction.core.estimate import (
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import Transcript, TranscriptEntry, change_entry
-from compaction.sessions import session_context
 from compaction.sessions.facts import count_live_messages, sum_message_tokens
-from compaction.sessions.session_context import NoSuchSession, SessionContext
+from compaction.sessions.session_context import SessionContext
 
 # A policy whose values for these knobs are ONECLAW's counts a message's text as it is stored.
 TEXT_KNOBS = (
@@ -256,19 +254,11 @@ def _apply_model_calibration(
     return Measurement(tokens=int(estimate * token_ratio), token_ratio=token_ratio)
 
 
-def load_usage(session_id: UUID) -> ContextUsagePayload:
-    """Return the fields of `GET /sessions/{id}/context`; no message is loaded.
-
-    Sizes are tokens. What depends on an unknown window is None. Raises NoSuchSession.
-    """
-    context = session_context.load_session_context(session_id)
-    if context is None:
-        raise NoSuchSession(str(session_id))
-    return describe_usage(context)
-
-
 def describe_usage(context: SessionContext) -> ContextUsagePayload:
-    """Return what `load_usage` returns, for a context that is already loaded."""
+    """Return the fields of `GET /sessions/{id}/context`. Sizes are tokens.
+
+    What depends on an unknown window is None.
+    """
     measurement = measure_next_request(context)
     tokens, budget = measurement.tokens, context.budget
     return {

@@ -82,11 +82,6 @@ class Progress(Protocol):
         """Take what the call has written so far. What it raises ends the call."""
 
 
-def take_chunk(pending_lines: deque[str], space: int) -> str:
-    """Take the next messages off the pending lines, as one text; see `take_pieces`."""
-    return SEPARATOR.join(take_pieces(pending_lines, space))
-
-
 def take_pieces(pending_lines: deque[str], space: int) -> list[str]:
     """Take the next messages that fit into `space` characters together off the pending lines.
 

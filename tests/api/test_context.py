@@ -10,8 +10,8 @@ from rest_framework.test import APIClient
 from chatcore.context import revisions, summary_block
 from chatcore.models import Message, Session
 from compaction.runs import engine
-from compaction.sessions.request_size import load_usage
 from tests.support.compaction_sessions import say
+from tests.support.context_usage import load_usage
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 

@@ -30,9 +30,9 @@ from chatcore.turns.prepared_calls import build_next_request
 from compaction.requests.guard import estimate_next_request
 from compaction.runs import engine
 from compaction.sessions.facts import load_session_facts
-from compaction.sessions.request_size import load_usage
 from compaction.sessions.translation import serialize_tools
 from tests.support.compaction_sessions import fill_session, list_chat_calls, say, use_anthropic
+from tests.support.context_usage import load_usage
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 

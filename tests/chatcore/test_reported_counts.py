@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from chatcore.models import Session
-from compaction.sessions.request_size import load_usage
 from tests.support.compaction_sessions import fill_session, list_chat_calls, say
+from tests.support.context_usage import load_usage
 from tests.support.guarded_requests import triggers
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply

@@ -14,7 +14,7 @@ from compaction.memory.core.verify.checks import find_untruths
 from compaction.memory.core.verify.sources import Source, SourceIndex
 from compaction.memory.verification import parse_sources
 from compaction.runs import engine
-from compaction.summaries.calls import take_chunk
+from compaction.summaries.calls import take_pieces
 from compaction.summaries.source import join_days, render_lines
 from tests.support.compaction_sessions import fill_session, read_prompt
 from tests.support.frozen_talk import use_policy
@@ -74,7 +74,7 @@ def test_a_line_of_the_ledger_has_the_day_of_its_message(
 def test_each_call_of_a_long_day_has_its_header() -> None:
     day = date(2026, 9, 1)
     lines = deque(join_days([NumberedLine(seq, "x" * 90, day) for seq in range(1, 5)]))
-    chunks = [take_chunk(lines, 300) for _ in range(2)]
+    chunks = ["\n\n".join(take_pieces(lines, 300)) for _ in range(2)]
     assert all(chunk.startswith("[day: Tuesday, 1 September 2026]\n") for chunk in chunks)
     assert [chunk.count("[day:") for chunk in chunks] == [1, 1]
 

@@ -7,7 +7,6 @@ import pytest
 from chatcore.models import Message, Session
 from compaction.models import CompactionPolicy, CompactionRun
 from compaction.runs import engine
-from compaction.sessions.request_size import load_usage
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
     fill_session,
@@ -17,6 +16,7 @@ from tests.support.compaction_sessions import (
     say,
     summarize_or_chat,
 )
+from tests.support.context_usage import load_usage
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 

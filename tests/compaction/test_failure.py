@@ -12,7 +12,6 @@ from chatcore.models import Session
 from chatcore.turns.messages import pin_message
 from compaction.models import CompactionPolicy, CompactionRun, SessionState
 from compaction.runs import engine
-from compaction.sessions.request_size import load_usage
 from tests.support.compaction_sessions import (
     LARGE_USAGE,
     SUMMARY,
@@ -25,6 +24,7 @@ from tests.support.compaction_sessions import (
     say,
     summarize_or_chat,
 )
+from tests.support.context_usage import load_usage
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
 from tests.support.slow_params import mark_others_slow

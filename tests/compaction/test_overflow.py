@@ -61,7 +61,7 @@ def test_an_overflow_teaches_the_true_window(session: Session, scripted: Scripte
 def test_a_window_that_an_operator_corrects_is_believed_again(
     session: Session, model: AiModel
 ) -> None:
-    from compaction.sessions.request_size import load_usage
+    from tests.support.context_usage import load_usage
 
     SessionState.objects.create(
         session_id=session.pk, learned_for="scripted/test-model 8192", learned_window=4096

@@ -11,7 +11,6 @@ from django.contrib.auth.models import User
 
 from chatcore.models import Session
 from compaction.models import ModelRatio
-from compaction.sessions.request_size import load_usage
 from models_registry.models import AiModel, Provider
 from tests.conftest import Live
 from tests.support.compaction_sessions import (
@@ -21,6 +20,7 @@ from tests.support.compaction_sessions import (
     say,
     summarize_or_chat,
 )
+from tests.support.context_usage import load_usage
 from tests.support.openai_client import MODEL, count_tokens, create_key
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply

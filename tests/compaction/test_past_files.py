@@ -14,7 +14,6 @@ from chatcore.turns.prepared_calls import build_next_request
 from compaction.core.presets import PRESETS
 from compaction.runs import engine
 from compaction.sessions.facts import load_session_facts
-from compaction.sessions.request_size import load_usage
 from compaction.sessions.translation import serialize_tools
 from models_registry.models import AiModel
 from tests.support.attachment_requests import say, upload
@@ -24,6 +23,7 @@ from tests.support.compaction_sessions import (
     read_system_text,
     summarize_or_chat,
 )
+from tests.support.context_usage import load_usage
 from tests.support.frozen_talk import use_policy
 from tests.support.sample_files import build_png
 from tests.support.scripted_model import ScriptedModel, make_tool_call

@@ -18,11 +18,11 @@ from compaction.models import CompactionPolicy
 from compaction.policies import checks
 from compaction.runs import engine
 from compaction.sessions import session_context
-from compaction.sessions.request_size import load_usage
 from compaction.systems.kit.settings import ThresholdKnobs
 from models_registry.models import AiModel
 from tests.support.admin_forms import read_form
 from tests.support.compaction_sessions import fill_session
+from tests.support.context_usage import load_usage
 
 pytestmark = pytest.mark.django_db
 

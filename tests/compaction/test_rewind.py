@@ -10,7 +10,6 @@ from chatcore.context import revisions
 from chatcore.models import Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from compaction.sessions.request_size import load_usage
 from tests.support.compaction_sessions import (
     LARGE_USAGE,
     SUMMARY,
@@ -19,6 +18,7 @@ from tests.support.compaction_sessions import (
     say,
     summarize_or_chat,
 )
+from tests.support.context_usage import load_usage
 from tests.support.database import wait_for_blocked_connection
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply

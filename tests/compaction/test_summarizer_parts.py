@@ -8,7 +8,7 @@ from chatcore.models import Session
 from chatcore.transfer import importer
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from compaction.summaries.calls import take_chunk
+from compaction.summaries.calls import take_pieces
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
     SUMMARY,
@@ -101,14 +101,14 @@ def test_taking_lines_loses_none() -> None:
     lines = ["a" * 10, "b" * 95, "c" * 250, "d"]
     rest, pieces = deque(lines), []
     while rest:
-        pieces.append(take_chunk(rest, 100))
+        pieces.append("\n\n".join(take_pieces(rest, 100)))
     assert all(len(piece) <= 102 for piece in pieces)
     assert "".join(pieces).replace("\n\n", "") == "".join(lines)
 
 
 def test_a_short_message_before_a_huge_one_is_no_call_of_its_own() -> None:
     rest = deque(["[user]\nHi", "x" * 250])
-    assert len(take_chunk(rest, 100)) == 100
+    assert len("\n\n".join(take_pieces(rest, 100))) == 100
 
 
 @db

@@ -11,7 +11,6 @@ from chatcore.models import Message, Session
 from chatcore.signals import response_completed
 from compaction.models import CompactionPolicy, CompactionRun, SessionState
 from compaction.runs import engine, receivers
-from compaction.sessions.request_size import load_usage
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
     LARGE_USAGE,
@@ -23,6 +22,7 @@ from tests.support.compaction_sessions import (
     say,
     summarize_or_chat,
 )
+from tests.support.context_usage import load_usage
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from compaction.core.boundary import find_boundary
 from compaction.core.tool_pairs import split_entries
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
+from tests.support.boundaries import find_boundary
 
 
 def user(seq: int, tokens: int = 10) -> TranscriptEntry:

@@ -17,7 +17,7 @@ from compaction.memory.core.ledger.rendering import render_ledger
 from compaction.memory.verification import parse_sources
 from compaction.runs import engine
 from compaction.summaries import source
-from compaction.summaries.calls import take_chunk
+from compaction.summaries.calls import take_pieces
 from compaction.summaries.source import render_lines
 from compaction.systems.lota.settings import StateKnobs
 from compaction.systems.lota.state import SECTIONS, StructuredState, number_sections, render_state
@@ -112,7 +112,7 @@ def test_a_long_text_is_not_divided_so_that_its_rest_speaks_for_another() -> Non
         lines = deque([line])
         chunks = []
         while lines:
-            chunks.append(take_chunk(lines, space))
+            chunks.append("\n\n".join(take_pieces(lines, space)))
         assert sum(len(list_headers(chunk)) for chunk in chunks) == 1
 
 

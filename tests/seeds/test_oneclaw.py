@@ -12,7 +12,6 @@ from compaction.core import knobs
 from compaction.core.presets import ONECLAW
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from compaction.sessions.request_size import load_usage
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import (
     LARGE_USAGE,
@@ -31,6 +30,7 @@ from tests.support.compaction_sessions import (
     say,
     summarize_or_chat,
 )
+from tests.support.context_usage import load_usage
 from tests.support.oneclaw_sessions import BROKEN, session
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply

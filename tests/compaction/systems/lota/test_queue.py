@@ -11,7 +11,6 @@ from django.db import connection
 from chatcore.models import Session
 from compaction.models import CompactionRun
 from compaction.runs import engine
-from compaction.sessions.request_size import load_usage
 from compaction.systems.lota.models import WorkingState
 from tests.support.compaction_sessions import (
     fill_session,
@@ -24,6 +23,7 @@ from tests.support.compaction_sessions import (
     say,
     summarize_or_chat,
 )
+from tests.support.context_usage import load_usage
 from tests.support.preset_sessions import (
     PROTOCOLS,
     create_policy,
