@@ -1,1 +1,1 @@
-"""How much of a talk still reaches the model: python -m measure.fidelity (docs/fidelity.md)."""
+"""How much of a talk still reaches the model: python -m measure.fidelity (README.md)."""

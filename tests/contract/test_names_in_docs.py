@@ -24,6 +24,8 @@ PAGES = sorted(
     [
         *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
         *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "measure").rglob("*.md"),
+        *(ROOT / "compaction/systems").rglob("*.md"),
     ]
 )
 FOLDERS: tuple[str, ...] = ("bin", "chatcore", "compaction", "deploy", "measure")
@@ -234,7 +236,7 @@ def is_other_name(owner: str, name: str) -> bool:
 def list_faults_of(page: Path) -> Iterator[str]:
     name = str(page.relative_to(ROOT))
     for span in list_spans(page.read_text()):
-        for fault in find_faults(span, is_of_others=name in PAGES_OF_OTHERS):
+        for fault in find_faults(span, is_of_others=name in PAGES_OF_OTHERS or "/systems/" in name):
             if fault.partition("(")[0] not in FOREIGN_NAMES and fault not in FOREIGN_NAMES:
                 yield f"{name}: {fault}"
 
