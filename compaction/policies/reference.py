@@ -1,6 +1,8 @@
 """The reference of all knobs as a Markdown page, built from the groups themselves."""
 
 import json
+import re
+import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import Field
 from pathlib import Path
@@ -99,7 +101,7 @@ def render_reference() -> str:
         _INTRODUCTION + _render_table(rows[name] for name in DEFAULT_SETTINGS),
         _MORE,
         _render_table(more_rows),
-        _DEVIATIONS,
+        _wrap_items(_DEVIATIONS),
         "## Presets\n\n`oneclaw` has the defaults above. `chatcore` changes:\n",
         _render_preset("chatcore") + "\n",
     ]
@@ -125,6 +127,14 @@ def render_readme(system: str) -> str:
         description = " ".join((type(group).__doc__ or "").split())
         parts += [f"### {group.prefix}", description, _render_table(rows).rstrip()]
     return "\n\n".join(parts) + "\n"
+
+
+def _wrap_items(text: str) -> str:
+    """Return a text whose list is wrapped as wide as the other pages."""
+    head, *items = re.split(r"\n(?=- )", text)
+    wrapper = textwrap.TextWrapper(width=120, subsequent_indent="  ", break_on_hyphens=False)
+    lines = [wrapper.fill(" ".join(item.split())) for item in items]
+    return "\n".join([head, *lines, ""])
 
 
 def _render_table(rows: Iterable[str]) -> str:
