@@ -101,7 +101,7 @@ class CompactionRun(models.Model):
     policy = models.CharField(max_length=64)
     provider = models.CharField(max_length=64, db_default="", default="", blank=True)
     places = models.IntegerField(db_default=2, default=2, help_text="flow.workers")
-    # Typed as never null, because whoever reads it has an open run.
+    # Typed as never null, because it is only read of open runs.
     policy_snapshot: "models.JSONField[Any, Any]" = models.JSONField(
         default=dict, null=True, blank=True, help_text="Null: not kept any more."
     )

@@ -18,7 +18,7 @@ _PIECE = re.compile(r"\s+|\w+|[^\w\s]")
 
 
 class UnaddableAdmin(ChatcoreAdmin):
-    """A page of rows that runs write; what of them may be edited, somebody may correct."""
+    """A page of rows that runs write; operators may correct what can be edited."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -155,7 +155,7 @@ class Entry:
 
     at: datetime
     step: ContextRevision | None = None
-    actor: str = ""  # empty: nobody, it came by itself
+    actor: str = ""  # empty: it was automatic
     edit_count: int = 0  # messages that are sent in another form from this version on
     run: CompactionRun | None = None
     difference: SafeString | str = ""

@@ -284,7 +284,7 @@ class RewindView(SessionScopedView):
 
 
 class CancelRunView(SessionScopedView):
-    """The end of a run that nobody wants any more."""
+    """The cancellation of a run."""
 
     serializer_class = RunSerializer
 

@@ -46,7 +46,7 @@ def compute_file_budget(
 ) -> int:
     """Return the tokens that all files together may take.
 
-    That is floor((window - used - reserve) * ratio), not below 0 (NeuroLink, File Token Budget).
+    That is floor((window - used - reserve) * ratio), not below 0.
     """
     return max(0, take_share(ratio, window - used_tokens - reserve_tokens))
 
@@ -55,7 +55,7 @@ def decide_allowance(size: int, budget: int | None, knobs: FilesKnobs) -> FileAl
     """Return what is sent of one file of so many bytes; a budget of None is room for everything.
 
     Of a very large file only a preview is sent, a small one is sent whole, and others as far as the
-    budget in tokens allows, at four characters a token. (NeuroLink, File Token Budget)
+    budget in tokens allows, at four characters a token.
     """
     if size > knobs.preview_bytes:
         return FileAllowance(knobs.preview_chars, is_preview=True)
@@ -70,7 +70,6 @@ def fit_files(files: Sequence[FileEntry], budget: int | None, knobs: FilesKnobs)
     Small files and previews are sent whole if there is room for all of them; the others share the
     rest as the policy says. A text that is cut says so at its end. If the budget is None
     because the window is unknown, only very large files are cut, to previews.
-    (NeuroLink, File Token Budget)
     """
     full_tokens = [_count_full_tokens(file, knobs) for file in files]
     if budget is None:
@@ -104,10 +103,7 @@ def render_prefix(text: str, chars: int) -> str:
 
 
 def preview_text(text: str, limit: int = 2_000) -> str:
-    """Return the first characters, with the full length before and the omitted length after them.
-
-    (Wolffish, Task File Summaries)
-    """
+    """Return the first characters, between the full length and the omitted length."""
     omitted_chars = len(text) - limit
     if omitted_chars <= 0:
         return f"({len(text):,} chars) {text}"

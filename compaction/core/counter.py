@@ -66,7 +66,7 @@ NON_ASCII_WEIGHTS = (
     (re.compile(r"[\U00010000-\U0010ffff]"), 2.16),  # emoji, rare characters
 )
 
-# The plain estimate of FEAT-011, Token Counting Rules. Nothing of chatcore is imported here, which
+# The plain estimate. Nothing of chatcore is imported here, which
 # has its own in base/token_estimate.py, as the page has in js/token_estimate.js; a test compares.
 CHARS_PER_TOKEN = 4
 
@@ -192,8 +192,7 @@ class TokenCounter:
         return tokens
 
     def _round_quotient(self, dividend: float, divisor: int, *, ignore_factor: bool = False) -> int:
-        # Rounded before and after the factor, as in NeuroLink, Token Estimation:
-        # ceil(ceil(length / 4) * multiplier * margin).
+        # Rounded before and after the factor: ceil(ceil(length / 4) * multiplier * margin).
         rounds_up = self.estimate.rounding == "ceil"
         token_count = int(-(-dividend // divisor) if rounds_up else dividend // divisor)
         if self.estimate.rounding == "floor_min1" and dividend > 0:

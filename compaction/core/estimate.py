@@ -18,7 +18,7 @@ def build_counter(policy: Policy, family: str = "") -> TokenCounter:
     """Return the policy's counter for models of a family.
 
     Under `oneclaw` a token is four characters, rounded down, and a text that is not empty has one
-    at least. (FEAT-011, Token Counting Rules)
+    at least.
     """
     knobs = policy.estimate
     family_multiplier = knobs.family_multiplier.get(family, 1)
@@ -115,7 +115,7 @@ def calibrate_estimate(
     """Correct the estimate of a request by the provider's count, as the policy says.
 
     `newer_estimate` is the part of the estimate that came after the last call. Under `max` the
-    count of that call's input is compared as it is (Wolffish, Three-Layer Defense).
+    count of that call's input is compared as it is.
     """
     calibration = policy.estimate.calibration
     if calibration == "max":

@@ -76,7 +76,7 @@ def _check_edits(transcript: Transcript, outcome: Outcome) -> str:
     def is_forbidden(edit: TranscriptEdit) -> bool:
         if edit.seq in pinned_seqs:
             return True
-        # Images of tool results go wherever they stand (Wolffish, The Compaction Flow, step 1).
+        # Images of tool results go wherever they stand.
         loses_images = edit.kind == "images_stripped" and edit.seq in tool_seqs
         return edit.seq in outcome.protected_seqs and not loses_images
 

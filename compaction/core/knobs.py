@@ -250,7 +250,7 @@ class TriggerKnobs(KnobGroup):
         require_selection(get_args(Phase)),
         ("after_response", "on_model_change", "on_overflow", "manual"),
         "The moments at which a compaction may start. `on_overflow` is after the provider "
-        "refused a request for its length; `manual` is when somebody asks for it.",
+        "refused a request for its length; `manual` is when a user asks for it.",
     )
 
 
@@ -309,9 +309,10 @@ class SummaryKnobs(KnobGroup):
     prompt: PromptForm = knob(
         require_choice(PromptForm),
         "transcript",
-        "What a call holds. `transcript`: the messages as quoted data. `conversation`: the talk "
-        "as it was sent, which the provider may have in its cache, with the instruction behind "
-        "it; only where the session's own model writes and one call is enough. `cheapest`: "
+        "What a call holds. `transcript`: the messages as quoted data. `conversation`: the "
+        "messages as they were sent, which the provider may have in its cache, with the "
+        "instruction behind them; only where the session's own model writes and one call is "
+        "enough. `cheapest`: "
         "whichever costs less by the registry's prices and the newest answer's cache.",
     )
     retries: int = knob(_NUMBER, 1, "How many more calls follow a failed one.")
@@ -429,7 +430,7 @@ class FallbackKnobs(KnobGroup):
     notice: str = knob(
         FILLED_TEXT,
         "Conversation history has been automatically trimmed",
-        "What the user is told then.",
+        "The notice that the user gets then.",
     )
 
 

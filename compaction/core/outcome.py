@@ -91,7 +91,7 @@ class Outcome:
     protected_seqs: frozenset[int] = frozenset()
     """The messages that no stage was allowed to change."""
     marker: str = ""
-    """A text that tells the model that messages were left out."""
+    """A notice for the model that messages were left out."""
     stages_used: tuple[str, ...] = ()
     """The stages that changed something, in order."""
     targets: tuple[MessageOutcome, ...] = ()

@@ -129,17 +129,17 @@ class PassContext:
 
 
 def is_untold(entry: TranscriptEntry, transcript: Transcript) -> bool:
-    """Return whether the earlier summary does not tell of a message."""
+    """Return whether the earlier summary does not cover a message."""
     return entry.seq > transcript.last_summarized_seq or entry.seq in transcript.untold_seqs
 
 
 def list_sources(
     transcript: Transcript, split: SplitPoint
 ) -> tuple[list[TranscriptEntry], frozenset[int]]:
-    """Return the messages that a summary up to a boundary tells of, and the seqs of those it omits.
+    """Return the messages that a summary up to a boundary covers, and the seqs of those it omits.
 
-    It omits the pinned ones that no summary tells of yet: they are sent as they are. Once they are
-    no longer pinned, the next summary tells of them.
+    It omits the pinned ones that no summary covers yet: they are sent as they are. Once they are no
+    longer pinned, the next summary covers them.
     """
     early_entries = [entry for entry in transcript.entries if entry.seq < split.boundary]
     untold_seqs = frozenset(

@@ -17,7 +17,7 @@ from compaction.core.transcript import Transcript, TranscriptEdit, TranscriptEnt
 
 STAGE = "summarize"
 MAX_TARGETS = 200
-# Of the threshold; more pinned messages than that crowd out the talk.
+# Of the threshold; more pinned messages than that leave too little room for others.
 MAX_PINNED_SHARE = 0.5
 NOT_SMALLER = "With the summary the context is not smaller than it was."
 
@@ -217,7 +217,7 @@ def list_targets(
     """Return one outcome for each message that was changed or removed, in order.
 
     `entries_after` has those that are still sent. If there are more than 200, only the largest are
-    returned (Wolffish, Compaction Cards).
+    returned.
     """
     entries: Sequence[TranscriptEntry] = [
         entry for entry in original.entries if entry.seq in methods

@@ -104,7 +104,7 @@ class Trim(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Trimmer:
-    """A way to trim requests, and what the model is told then."""
+    """A way to trim requests, and the notice that the model gets then."""
 
     trim: Trim
     get_notice: Callable[[Policy], str]

@@ -107,7 +107,6 @@ def repair(entries: Sequence[TranscriptEntry]) -> PairRepair:
 
     A pending call gets one too, because what is repaired is about to be sent. A second result of
     one call is a result without a call. A placeholder has the seq of the message beside it.
-    (NeuroLink, Tool Pair Repair)
     """
     results_by_call: dict[tuple[int, str], int] = {}
     for caller, result in find_pairs(entries):

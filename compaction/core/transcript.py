@@ -13,7 +13,7 @@ class TranscriptCall:
 
 
 # Not frozen, which triples the cost of building one, and a pass builds one for each message. All
-# the same, nobody changes one: the core returns new entries.
+# the same, none is ever changed: the core returns new entries.
 @dataclass(kw_only=True, slots=True)
 class TranscriptEntry:
     """One message.
@@ -99,7 +99,7 @@ class Transcript:
     untold_seqs: frozenset[int] = frozenset()
     """Messages that the summary leaves out because they were pinned; they are sent themselves."""
     marker: str = ""
-    """A text that tells the model that messages were left out."""
+    """A notice for the model that messages were left out."""
 
     @property
     def last_summarized_seq(self) -> int:

@@ -31,7 +31,6 @@ def drop_oldest_to_fit(
     message with its pair; if these alone are over the limit they are returned all the same, and the
     caller decides. Pinned messages stay beside them, the newest first, while there is room. If the
     rest begins inside a turn, the question of that turn stays before it, if there is room.
-    (FEAT-011, Failure Handling Rules)
 
     The cut moves in steps of up to half of the room, at places that depend only on what stands
     before them. So it stays where it is for many turns, and a provider's prompt cache holds.

@@ -126,7 +126,7 @@ def apply_threshold(policy: Policy, threshold: float) -> Policy:
 
 
 def is_compaction_automatic() -> bool:
-    """Return True if the settings allow runs that nobody has requested."""
+    """Return True if the settings allow runs that no user has requested."""
     return bool(settings.COMPACTION.get("AUTOMATIC", True))
 
 

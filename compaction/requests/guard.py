@@ -238,7 +238,7 @@ def learn_refusal_sizes(
     if context.budget is not None:
         true_window = min(window or context.budget.window, context.budget.window)
     else:
-        # Nobody has named a window yet. Half of what was refused may fit.
+        # The window is still unknown. Half of what was refused may fit.
         ratio = max(context.refusal_token_ratio, context.model_calibration.ratio)
         true_window = window or max(1, int(estimate * ratio) // 2)
     true_tokens = tokens or min(true_window, facts.model.max_input or true_window) + 1
@@ -324,7 +324,7 @@ def apply_fallback(measured_request: MeasuredRequest, context_version: int) -> F
         log_request_decision(measured_request, "none")
         return _build_whole_answer(measured_request, context_version)
     log_request_decision(measured_request, "trim")
-    # The user is told once, and not at every request of a session that stays too large.
+    # The user is notified once, not at every request of a session that stays too large.
     if not measured_request.context.state.trimming:
         lifecycle.announce_trimming(measured_request.context)
     return _build_trimmed_answer(measured_request, remaining_entries)

@@ -100,7 +100,7 @@ def execute_next_run(note_claim: Callable[[str], object]) -> CompactionRun | Non
     """Claim the run whose turn it is, and bring it to its end.
 
     Return None when none waits, none finds a place, or it was lost. `note_claim` is called with its
-    id before anybody else can see the claim.
+    id before another process can see the claim.
     """
     run = leases.claim_next_run(note_claim)
     return None if run is None else _execute_claimed_run(run)
@@ -134,7 +134,7 @@ def _execute_claimed_run(run: CompactionRun) -> CompactionRun | None:
 def _try_later(run: CompactionRun) -> None:
     """Queue a run whose context keeps changing, out of the line: the sweep puts it back there.
 
-    Whoever needs the room before executes it before.
+    A request that needs the room earlier executes it earlier.
     """
     logger.info("compaction run %s is tried later, because its context keeps changing", run.pk)
     CompactionRun.objects.filter(pk=run.pk).update(enqueued_at=Now())
@@ -152,7 +152,7 @@ def _come_back(run: CompactionRun, busy: ProviderBusy) -> None:
 def _give_back_when_possible(run: CompactionRun) -> None:
     """Queue a run again as soon as the database answers, from another thread.
 
-    Nobody waits for it: without this the run would stay claimed until its lease ends.
+    No process waits for it: without this the run would stay claimed until its lease ends.
     """
 
     def give_back() -> None:
@@ -184,7 +184,7 @@ def wait_for_run(
             return latest_run
         if time.monotonic() >= deadline or not should_wait():
             return latest_run
-        # A pool has few connections, and whoever works on the run needs one of them.
+        # A pool has few connections, and the worker of the run needs one of them.
         close_old_connections()
         time.sleep(POLL_SECONDS)
 
@@ -254,8 +254,8 @@ def _rewind_context(
     run: CompactionRun, *, to_version: int | None, base_version: int | None = None
 ) -> CompactionRun:
     with transaction.atomic():
-        # The session's row is locked before runs are: whoever deletes a message or the session
-        # locks in that order too, and the other way round would be a deadlock.
+        # The session's row is locked before runs are: a process that deletes a message or the
+        # session locks in that order too, and the other way round would be a deadlock.
         try:
             session = Session.objects.lock(run.session_id)
         except Session.DoesNotExist:

@@ -41,7 +41,7 @@ def find_base(session_id: UUID) -> tuple[int, int]:
 def go_back_to_read(run: CompactionRun) -> Iterator[None]:
     """Show the context as it was before what the run replaces, for what is read meanwhile.
 
-    Nothing of it is committed, so nobody else sees it, and no model may be called in it.
+    Nothing of it is committed, so no other connection sees it, and no model may be called in it.
     """
     if run.from_version is None:
         yield
@@ -116,7 +116,7 @@ def _rewind_context(
 def follow_rewind(revision: ContextRevision) -> None:
     """Mark the runs that are in force no more, or again, and bring back what they remembered.
 
-    Whoever went back holds the lock of the session's row; runs are locked after it
+    The caller holds the lock of the session's row; runs are locked after it
     (docs/concurrency.md).
     """
     session_id = revision.session_id

@@ -59,14 +59,14 @@ def claim_run(run_id: UUID | str, *, obey_limits: bool = False) -> CompactionRun
 def claim_next_run(note_claim: Callable[[str], object]) -> CompactionRun | None:
     """Claim the run whose turn it is. Return None when no run waits, or none finds a place.
 
-    `note_claim` is called with the run's id before anybody else can see the claim.
+    `note_claim` is called with the run's id before another process can see the claim.
     """
     if not _select_due_runs().exists():
         return None
     with transaction.atomic():
         _lock_claims()
         run = find_next_run()
-        # Somebody may claim this very run by its id, who does not stand in line.
+        # Another process may claim this run by its id, without waiting in the queue.
         while run is not None and not _write_claim(run):
             run = find_next_run()
         if run is None:
@@ -111,7 +111,7 @@ def count_claimable_runs(*, up_to: int) -> int:
 
 
 def _lock_claims() -> None:
-    """Let nobody else choose or count until the transaction ends.
+    """Keep other processes from choosing or counting until the transaction ends.
 
     Two who count at the same time would both find the last free place. On SQLite the transaction
     holds the whole database anyway. No other lock is held here, so this cannot cause a deadlock.
@@ -160,9 +160,9 @@ def _load_places(providers: Collection[str]) -> Mapping[str, int]:
 
 
 def _write_claim(run: CompactionRun) -> bool:
-    """Write the claim of a run as it was read. Return False if somebody was faster.
+    """Write the claim of a run as it was read. Return False if another process was faster.
 
-    The condition on `attempts` makes this UPDATE the claim: whoever comes second matches no row.
+    The condition on `attempts` makes this UPDATE the claim: the second process matches no row.
     The number it writes is the fence that each later write of this claim checks.
     """
     claimable_run = _select_claimable_run(run).filter(attempts=run.attempts)
@@ -170,7 +170,7 @@ def _write_claim(run: CompactionRun) -> bool:
         claimable_run.update(
             status=CompactionRun.Status.RUNNING,
             attempts=run.attempts + 1,
-            # Whoever gives a run back queues it. One that is still running was left by a death.
+            # A run that is given back is queued. One that still runs was left by a dead worker.
             deaths=F("deaths") + int(run.status == CompactionRun.Status.RUNNING),
             started_at=Coalesce("started_at", Now()),
             lease_until=Now() + timedelta(seconds=_choose_lease(run)),
@@ -203,10 +203,10 @@ def give_back(
     rest: timedelta | None = None,
     reason: str = "",
 ) -> bool:
-    """Queue a running run again, which nobody works on any more and whose worker has not died.
+    """Queue a running run again that no worker executes any more, although none has died.
 
     With `attempts`, only if that claim still holds. With `rest` no worker takes it for so long, and
-    with a `reason` besides nobody does (`is_resting`). Returns whether it was running.
+    with a `reason` besides no process does (`is_resting`). Returns whether it was running.
     """
     running_run = CompactionRun.objects.filter(pk=run_id, status=CompactionRun.Status.RUNNING)
     if attempts is not None:
@@ -288,8 +288,7 @@ def wait_while_claimed(
 def _select_claimable_run(run: CompactionRun) -> QuerySet[CompactionRun]:
     """Return a query for the run that matches it when it is queued, or when its lease is over.
 
-    Nobody writes a lease that is longer than the policy's. One that seems to be was written while a
-    clock was wrong.
+    No lease is longer than the policy's. One that seems to be was written while a clock was wrong.
     """
     longest = timedelta(seconds=2 * _load_flow(run).lease_seconds)
     is_over = Q(lease_until__lte=Now()) | Q(lease_until__gt=Now() + longest)

@@ -204,7 +204,7 @@ def _build_run(session_id: UUID, trigger: str, options: RunOptions) -> Compactio
 def _find_provider(context: SessionContext, chosen_model: str) -> str:
     """Return the provider whose model is to write the summary.
 
-    A model that the policy names and that cannot write is found, and told of, when the run begins.
+    A model that the policy names and that cannot write is found, and reported, when the run begins.
     """
     named_model = context.policy.summary.model
     model = context.facts.model.summary_model if named_model == "same" else named_model

@@ -178,7 +178,7 @@ def _forget_words(session_id: UUID) -> None:
     """
     runs = CompactionRun.objects.filter(session_id=session_id)
     runs.exclude(verification={}).update(verification={})
-    # First the runs: whoever stores a call of an open one holds its row, and is waited for here.
+    # First the runs: a process that stores a call of an open one holds its row, and this waits.
     runs.filter(status__in=OPEN_STATUSES).update(keeps_words=False)
     ModelCall.objects.filter(run__session=session_id).update(request=None, answer=None, reason="")
     closed_runs = runs.exclude(status__in=OPEN_STATUSES)

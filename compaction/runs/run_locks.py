@@ -1,7 +1,7 @@
 """Note which runs this machine's workers execute, in one locked file each.
 
 The kernel drops the lock of a process that dies, however it dies, so a file without a lock is a
-run that nobody works on any more. It is given back within seconds, not only when its lease ends.
+run that no worker executes any more. It is given back within seconds, not only when its lease ends.
 """
 
 import fcntl

@@ -1,7 +1,7 @@
 """Keep one cluster of django-q2 at work: start it, and replace it when it dies or hangs.
 
 django-q2 replaces a process of its own that dies. It does not notice one that is stopped, nor that
-nobody takes a message any more because a killed process took the lock of a queue with it. This
+no worker receives messages any more because a killed process held the lock of a queue. This
 process executes no task itself, so it can be trusted to see that, and to sweep for lost work.
 """
 
@@ -47,7 +47,7 @@ CHECK_INTERVAL = 1.0
 LOOK_INTERVAL = 10.0  # reading the process table costs milliseconds
 SWEEP_INTERVAL = 15.0
 PRUNE_INTERVAL = 3600.0
-PRUNE_SECONDS = 1.0  # at a time: meanwhile nobody watches the cluster
+PRUNE_SECONDS = 1.0  # at a time: the cluster is not watched meanwhile
 LOG_INTERVAL = 60.0
 PATIENCE = 30.0  # until a run that a free worker could claim shows that the cluster hangs
 SETTLE_SECONDS = 0.5  # until the end of a cluster is seen, which took its workers with it
@@ -115,7 +115,7 @@ class ClusterKeeper:
             os.killpg(cluster.pid or 0, signal.SIGKILL)
         cluster.kill()  # it may have had no session of its own yet
         cluster.join()
-        # Whoever looks at the locked files must find those of dead processes without a lock.
+        # The files of dead processes must be unlocked before the locked files are listed.
         psutil.wait_procs(members, timeout=KILL_SECONDS)
         requeue_abandoned_runs(cluster)
 

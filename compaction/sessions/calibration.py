@@ -34,7 +34,7 @@ class Calibration:
 
     @property
     def is_window_doubtful(self) -> bool:
-        """True if nobody has sent a longer request than the learned window for a day."""
+        """True if no request longer than the learned window was sent for a day."""
         learned_at = self.window_learned_at
         return learned_at is None or read_clock() - learned_at > TRUST
 

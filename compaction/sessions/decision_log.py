@@ -51,16 +51,13 @@ def log_decision(
 
 
 def is_logged(context: SessionContext, *, trigger: str, action: Action) -> bool:
-    """Return False if nobody reads this decision, so that its numbers need not be computed."""
+    """Return False if the log level leaves this decision out, so that no numbers are computed."""
     level = logging.DEBUG if _is_routine(context, trigger, action) else logging.INFO
     return logging.getLogger(LOGGER_NAME).isEnabledFor(level)
 
 
 def _is_routine(context: SessionContext, trigger: str, action: Action) -> bool:
-    """Return whether this is a request that is sent unchanged: there is one in each turn.
-
-    BaseAgent and Wolffish log these too.
-    """
+    """Return whether this is a request that is sent unchanged: there is one in each turn."""
     is_unchanged = action == "none" and trigger == "before_request"
     return is_unchanged and not describe_traits(context.policy).logs_requests
 

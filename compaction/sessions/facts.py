@@ -236,7 +236,7 @@ def count_tool_rounds(facts: SessionFacts) -> tuple[int, int]:
 
 
 def is_answering(facts: SessionFacts) -> bool:
-    """Return True while a turn of the session runs and nobody has canceled it."""
+    """Return True while a turn of the session runs and is not canceled."""
     return Turn.objects.filter(
         session_id=facts.session_id, status=Turn.Status.RUNNING, cancel_requested=False
     ).exists()

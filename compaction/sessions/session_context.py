@@ -95,7 +95,7 @@ def load_session_context(
     )
     context = replace(context, budget=plan_budget(context))
     if isinstance(threshold, int) and context.budget is not None:
-        # Only the budget tells which share so many tokens are, so it is planned twice.
+        # The budget is needed to convert tokens to a share, so it is planned twice.
         active_policy = policies.apply_token_threshold(active_policy, threshold, context.budget)
         context = replace(context, policy=active_policy)
         context = replace(context, budget=plan_budget(context))

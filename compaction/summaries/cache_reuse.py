@@ -1,6 +1,6 @@
 """Ask for a summary in the conversation itself, where the provider's prompt cache makes it cheaper.
 
-Such a call begins with what the last request of the talk sent, which the provider has in its cache,
+Such a call begins with the last request of the conversation, which the provider has in its cache,
 and ends with the instruction. The messages are not quoted as data then, so only the first attempt
 is made so, and its answer is checked against them like any other.
 """
@@ -29,7 +29,7 @@ DAY = "[day: {day}] begins with the message “{first}”.\n"  # the conversatio
 
 
 class CacheReuse:
-    """Decides for one run whether a call follows the talk, to reuse its cache."""
+    """Decide for one run whether a call continues the conversation, to reuse its cache."""
 
     def __init__(
         self, run: CompactionRun, context: SessionContext, summary_model: SummaryModel
@@ -51,7 +51,7 @@ class CacheReuse:
         self.form = "transcript"
 
     def is_due(self, *, transcript_tokens: float, answer_tokens: int, window: int) -> bool:
-        """Return True if the call follows the talk: the policy wants it, and the talk fits."""
+        """Return True if the call continues the conversation: the policy wants it, and it fits."""
         if self.form == "transcript" or self._count_talk_tokens() + answer_tokens > window:
             return False
         return self.form == "conversation" or self._is_cheaper(transcript_tokens)
@@ -70,7 +70,7 @@ class CacheReuse:
 
 
 def build_text(lines: str, instruction: str) -> str:
-    """Return what follows the talk: which part of it to summarize, and how."""
+    """Return the text behind the conversation: which part of it to summarize, and how."""
     words = _remove_headers(lines)
     opening = OPENING.format(first=_quote(words, 0), last=_quote(words, -QUOTE_CHARS))
     days = "".join(

@@ -161,7 +161,7 @@ def _store_once(run_id: UUID, fields: Mapping[str, object], call: ModelCall) -> 
 def _insert_call(call: ModelCall) -> None:
     """Insert the call, without its texts if a message was deleted meanwhile.
 
-    The run's row is locked, so whoever deletes a message waits, and then finds this call.
+    The run's row is locked, so a process that deletes a message waits, and then finds this call.
     """
     runs = CompactionRun.objects.filter(pk=call.run_id)
     if not runs.values_list("keeps_words", flat=True).get():

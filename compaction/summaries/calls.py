@@ -67,7 +67,7 @@ MIN_CHUNK_CHARS = 200  # a window in which no more characters fit cannot summari
 
 
 class Progress(Protocol):
-    """What the calls of a summary model tell while they are made."""
+    """What the calls of a summary model report while they are made."""
 
     def expect_parts(self, count: int) -> None:
         """Expect so many parts from now on."""
@@ -597,7 +597,7 @@ class SummaryClient:
         )
 
     def _follow_talk(self, call_prompt: Prompt, chunk: _Chunk) -> Prompt:
-        """Return the prompt that follows the talk itself, where that is due."""
+        """Return the prompt that continues the conversation itself, where that is due."""
         is_due = self.cache_reuse.is_due(
             transcript_tokens=self._estimate_tokens(call_prompt.text),
             answer_tokens=call_prompt.max_tokens,

@@ -156,7 +156,7 @@ class SummaryModel:
 
     model: str
     echoes_headings: bool = False
-    timeout: float = 0.0  # seconds that a call of it needs at least, where somebody knows
+    timeout: float = 0.0  # seconds that a call of it needs at least, if known
     window: int | None = None
     max_output_tokens: int | None = None
     thought_room: int = 0  # that its answers were seen to need
@@ -194,7 +194,7 @@ def choose_summary_model(
 ) -> SummaryModel:
     """Return the model that writes a session's summaries.
 
-    It is `chosen_name`, which somebody chose for one run, else the one that the session's model
+    It is `chosen_name`, which was chosen for one run, else the one that the session's model
     names for this, else `model_name` (`same` names none), else the session's own. A provider
     whose option `summary_headings` is `bare` has models that copy explanations of headings; the
     option `summary_seconds` gives its models more time than the policy does.
@@ -414,8 +414,8 @@ def _build_params(
 ) -> dict[str, object]:
     """Return little effort for a model that takes a word for it, else a temperature it may have.
 
-    What follows a talk leaves the talk's effort where requests mark what is cached: it is part of
-    the cache.
+    A call that follows the conversation keeps its effort where requests mark what is cached: it is
+    part of the cache.
     """
     has_marks = provider_registry.get_capabilities(model.provider.protocol).has_cache_marks
     is_cached = prompt.reuses_cache and has_marks

@@ -27,7 +27,7 @@ _FALSE_HEADER = re.compile(
 _NO_NAME = re.compile(r"[^\w.:/-]+")
 MAX_NAME_CHARS = 100
 
-# Whoever writes a message, a tool's output or a summary could otherwise put words into the mouth of
+# The author of a message, a tool's output or a summary could otherwise put words into the mouth of
 # another: the summary would then repeat them as the user's wish, for as long as the session lasts.
 # A header as the functions below write it, perhaps behind the number of its message.
 HEADER = re.compile(
@@ -52,7 +52,7 @@ def escape_headers(text: str) -> str:
 
 
 def render_words(role: str, text: str, *, images: int = 0) -> str:
-    """Return what somebody said, and how many images he sent, under the header that names him."""
+    """Return a message's text and number of images, under the header that names its role."""
     words = escape_headers(text)
     if images:
         words = f"{words}\n[images: {images}]".lstrip()

@@ -65,7 +65,7 @@ FACTS = SummaryTemplate(
     + "{merge}"
     + STYLE_REMARK,
 )
-"""FEAT-011, Compact Rules (6): a concise factual summary."""
+"""A concise factual summary."""
 
 ROLLUP_TEMPLATE = SummaryTemplate(
     instruction=(
@@ -76,7 +76,6 @@ ROLLUP_TEMPLATE = SummaryTemplate(
     ),
     rewrites_summaries=True,
 )
-"""Lota, Summary Rollup."""
 
 PARTS_INSTRUCTION = (
     "The transcript is told as summaries of its parts, in their order: make one summary of them "

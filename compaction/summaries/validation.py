@@ -216,7 +216,7 @@ def find_thinness(
 ) -> str | None:
     """Return why a text is no summary of the source and the earlier summary; None if it is one.
 
-    It tells a summary from words that are none: "(no changes)", an apology, headings without
+    It recognizes texts that are no summary: "(no changes)", an apology, headings without
     contents. No list of such words is needed, which would be of one language: a summary has a
     least size beside what it replaces, speaks of the same things, and loses few names and numbers.
 

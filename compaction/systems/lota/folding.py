@@ -44,7 +44,7 @@ def store_memory_update(
 ) -> None:
     """Store a folded memory, and end the run: it is applied, and can be undone like any other.
 
-    Skips the run if somebody has changed the entries meanwhile. Raises RunLeaseLost.
+    Skips the run if the entries were changed meanwhile. Raises RunLeaseLost.
     """
     with transaction.atomic():
         next_state = store.change_structured_state(run.session_id, update.apply)

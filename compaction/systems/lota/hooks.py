@@ -71,9 +71,9 @@ class Lota(SessionMemory):
         return StateOfSummary(summarizer)
 
     def describe_run(self, session_id: UUID, proposal: object) -> Mapping[str, object]:
-        # Whoever installs holds the session's row, so nobody changes the state any more. A change
-        # over REST since the run began made a new version of the context, and the install has
-        # refused this outcome as stale.
+        # The installing process holds the lock of the session's row, so no other one changes the
+        # state. A change over REST since the run began made a new version of the context, and the
+        # install has refused this outcome as stale.
         previous_state = store.load_structured_state(session_id)
         next_state = proposal if isinstance(proposal, StructuredState) else previous_state
         return store.build_state_record(next_state, previous_state)

@@ -50,5 +50,5 @@ class SlideKnobs(KnobGroup):
     marker: str = knob(
         TEXT,
         "[Earlier conversation history was truncated to fit within context limits]",
-        "The text that tells the model that messages were left out.",
+        "The notice for the model that messages were left out.",
     )
