@@ -7,16 +7,17 @@ from django.utils import timezone
 from chatcore.context.live_messages import count_early_messages
 from chatcore.context.revisions import install_revision
 from chatcore.events.log import append_events
-from chatcore.events.types import (
-    CompactionAppliedPayload,
-    CompactionStartedPayload,
-    EventType,
-    NewEvent,
-)
+from chatcore.events.types import EventType
 from chatcore.models import ContextRevision, Session
 from compaction.core.systems import describe_traits
 from compaction.models import CompactionRun, SessionState
-from compaction.runs.lifecycle import count_run, describe_memories, describe_period
+from compaction.runs.lifecycle import (
+    build_applied_payload,
+    build_started_payload,
+    count_run,
+    describe_memories,
+    describe_period,
+)
 from compaction.sessions import request_size
 from compaction.sessions.background import render_background
 from compaction.sessions.session_context import SessionContext, load_session_context
@@ -72,7 +73,12 @@ def install_client_summary(
     SessionState.objects.filter(session=session.pk).update(
         failures=0, not_before=None, fruitless=0, trimming=False
     )
-    append_events(session.pk, *_build_events(run))
+    count = run.messages_compacted
+    append_events(
+        session.pk,
+        (EventType.COMPACTION_STARTED, build_started_payload(run, count, targets=count)),
+        (EventType.COMPACTION_APPLIED, build_applied_payload(run)),
+    )
     count_run(run)
 
 
@@ -91,28 +97,3 @@ def _count_replaced_messages(context: SessionContext, boundary_seq: int) -> int:
     session_id, boundary_before = context.facts.session_id, context.facts.live.boundary_seq
     early_count = count_early_messages(session_id, boundary_before) if boundary_before else 0
     return max(0, count_early_messages(session_id, boundary_seq) - early_count)
-
-
-def _build_events(run: CompactionRun) -> list[NewEvent]:
-    started: CompactionStartedPayload = {
-        "run": str(run.pk),
-        "messages_count": run.messages_compacted,
-        "force": False,
-        "targets": run.messages_compacted,
-        "expected_seconds": None,
-    }
-    applied: CompactionAppliedPayload = {
-        "run": str(run.pk),
-        "model": "",
-        "summary_model": "",
-        "cost": None,
-        "targets_count": 0,
-        "tokens_saved": run.tokens_saved,
-        "messages_compacted": run.messages_compacted,
-        "tokens_before": run.tokens_before,
-        "tokens_after": run.tokens_after,
-        "duration_ms": run.duration_ms,
-        "stages_used": run.stages_used,
-        "reason": "",
-    }
-    return [(EventType.COMPACTION_STARTED, started), (EventType.COMPACTION_APPLIED, applied)]

@@ -119,19 +119,27 @@ def announce_start(
     """
     if run.announced:
         return
-    payload: CompactionStartedPayload = {
-        "run": str(run.pk),
-        "messages_count": message_count,
-        "force": force,
-        "targets": message_count if target_count is None else target_count,
-        "expected_seconds": run.expected_seconds,
-    }
+    targets = message_count if target_count is None else target_count
+    payload = build_started_payload(run, message_count, force=force, targets=targets)
     with transaction.atomic():
         append_events(run.session_id, (EventType.COMPACTION_STARTED, payload))
         if not leases.select_claimed_run(run).filter(announced=False).update(announced=True):
             raise leases.RunLeaseLost
         # Not before: where an install is rolled back, the next attempt announces it.
         transaction.on_commit(lambda: setattr(run, "announced", True))
+
+
+def build_started_payload(
+    run: CompactionRun, message_count: int, *, force: bool = False, targets: int
+) -> CompactionStartedPayload:
+    """Return the payload of `compaction.started`."""
+    return {
+        "run": str(run.pk),
+        "messages_count": message_count,
+        "force": force,
+        "targets": targets,
+        "expected_seconds": run.expected_seconds,
+    }
 
 
 def apply_run(
@@ -390,11 +398,24 @@ def _build_applied_events(
     """Return the event of an applied run, and the notice of trimming if no summary was written."""
     # Each call of a model adds to these columns in the database, not in `run`.
     model, cost = CompactionRun.objects.values_list("model", "cost").get(pk=run.pk)
-    payload: CompactionAppliedPayload = {
+    applied = build_applied_payload(run, model=model, cost=None if cost is None else float(cost))
+    events: list[NewEvent] = [(EventType.COMPACTION_APPLIED, applied)]
+    fallback = context.policy.fallback
+    if outcome.summary_error and not outcome.is_extract and fallback.notify:
+        trimming: ContextTrimmedPayload = {"notice": fallback.notice, "run": str(run.pk)}
+        events.append((EventType.CONTEXT_TRIMMED, trimming))
+    return events
+
+
+def build_applied_payload(
+    run: CompactionRun, *, model: str = "", cost: float | None = None
+) -> CompactionAppliedPayload:
+    """Return the payload of `compaction.applied`."""
+    return {
         "run": str(run.pk),
         "model": model,
         "summary_model": run.summary_model,
-        "cost": None if cost is None else float(cost),
+        "cost": cost,
         "targets_count": len(run.targets),
         "tokens_saved": run.tokens_saved,
         "messages_compacted": run.messages_compacted,
@@ -404,12 +425,6 @@ def _build_applied_events(
         "stages_used": run.stages_used,
         "reason": run.reason,
     }
-    events: list[NewEvent] = [(EventType.COMPACTION_APPLIED, payload)]
-    fallback = context.policy.fallback
-    if outcome.summary_error and not outcome.is_extract and fallback.notify:
-        trimming: ContextTrimmedPayload = {"notice": fallback.notice, "run": str(run.pk)}
-        events.append((EventType.CONTEXT_TRIMMED, trimming))
-    return events
 
 
 def _record_success(run: CompactionRun, context: SessionContext, outcome: Outcome) -> None:
