@@ -49,7 +49,7 @@ WORDS = {
     "neurolink": r"neurolink",
     "wolffish": r"wolffish",
     "baseagent": r"base.?agent",
-    "lota": r"working.?state|/(state|memory)\b",
+    "lota": r"working.?state|(?<!/admin)/(state|memory)\b",
     "memory": r"ledger|lifted from|summary lea(f|ves)|not in the summary|context/missing",
     "sharing": r"shared? (a |this )?chats?\b|\"share\"|/shares?\b|>\s*share\s*<|public links?",
     "terminal": r"in a terminal",
