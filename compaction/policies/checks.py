@@ -11,7 +11,7 @@ from compaction import policies
 from compaction.core.knobs import PolicyError
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
-from compaction.core.systems import CORE_PRESETS
+from compaction.core.systems import CORE_FALLBACKS, CORE_PRESETS
 from compaction.models import CompactionPolicy
 
 PERIODS = ("CALL_DAYS", "RUN_DAYS")
@@ -87,8 +87,10 @@ def _check_policy_rows() -> list[CheckMessage]:
 
 def _check_parts(name: str, base: str, policy: Policy) -> list[CheckMessage]:
     """Name the settings of other systems in a policy that is based on one of the core's presets."""
-    names = policy.list_foreign() if base in CORE_PRESETS else []
-    if not names:
+    names = policy.list_foreign()
+    if policy.fallback.kind not in CORE_FALLBACKS:
+        names.append("fallback.kind")
+    if not names or base not in CORE_PRESETS:
         return []
     text = f"The stored policy {name!r} is based on {base}, and sets what only systems have: "
     hint = "Leave no system out (CHATCORE_WITHOUT) that it needs."

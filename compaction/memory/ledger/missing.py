@@ -17,14 +17,14 @@ from compaction.sessions.session_context import SessionContext
 from compaction.sessions.transcripts import load_transcript
 
 MAX_READ = 1_000  # messages that one search reads at most; the next one goes on
-MAX_LINES = 20  # that are told, the most binding ones first
-MAX_RULE_WORDS = 40  # a longer sentence tells a story, although it says "always" in it
+MAX_LINES = 20  # that are reported, the most binding ones first
+MAX_RULE_WORDS = 40  # a longer sentence is rather a story, although it has "always" in it
 _ORDER = [str(kind) for kind in LedgerLine.Kind]
 
 
 @dataclass(frozen=True, kw_only=True)
 class MissingLines:
-    """What is not in the summary. `count` is how many lines there are, told or not.
+    """What is not in the summary. `count` is how many lines there are, reported or not.
 
     `is_complete` is False while summarized messages are still to be read.
     """

@@ -90,7 +90,7 @@ def settle_lines(session_id: UUID, keys: Collection[str]) -> None:
 
 
 def move_ledger_seq(session_id: UUID, *, from_seq: int, to_seq: int) -> None:
-    """Record how far the messages are read, unless somebody else has recorded it meanwhile."""
+    """Record how far the messages are read, unless another process has recorded it meanwhile."""
     states = SessionState.objects.filter(pk=session_id)
     if states.filter(ledger_seq=from_seq).update(ledger_seq=to_seq) or from_seq:
         return

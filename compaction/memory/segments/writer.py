@@ -35,7 +35,7 @@ class SegmentWriter:
     """Writes new segments with a summary model, and composes the summary of all of them.
 
     `token_ratio` is the number of real tokens for one token of the policy's estimate. `build_job`
-    returns what the calls for a task ask for; `take_answer` is told what each of them returned.
+    returns what the calls for a task ask for; `take_answer` gets what each of them returned.
     """
 
     session_id: UUID

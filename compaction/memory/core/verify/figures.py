@@ -147,7 +147,7 @@ class FigureCheck:
             if _overlaps(moment.start, moment.end, taken_places):
                 continue
             taken_places.append((moment.start, moment.end))
-            # "Tuesday, 1 September 2026" is one date; its weekday was not said by anybody.
+            # "Tuesday, 1 September 2026" is one date; its weekday is not a value of its own.
             self._stated_names |= dates.list_weekday_names([moment])
             if not self._has_moment(moment):
                 yield "dates", moment.start, moment.end

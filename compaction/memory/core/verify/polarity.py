@@ -20,7 +20,7 @@ _NOT = re.compile(
     r"nicht|nie|niemals|kein(?:e[nmrs]?)?|nichts|niemand|weder|keinesfalls|nirgends)\b",
     re.IGNORECASE,
 )
-# Words that deny without one of those above. Whoever rewords a prohibition uses them.
+# Words that deny without one of those above. A reworded prohibition has them.
 _DENYING = re.compile(
     r"\b(?:avoid\w*|forb\w+|prohibit\w*|refus\w+|reject\w*|declin\w+|exclud\w+|without|stop\w*|"
     r"cancel\w*|fail\w*|lack\w*|except|instead|rather|only|against|dislik\w*|hat(?:e|es|ed)|"

@@ -54,7 +54,7 @@ UNLIKELY_LEAD = 0.0  # the same, where the act is unlikely for the speaker
 
 
 def find_speaker(sentence: str) -> tuple[Speaker, str] | None:
-    """Return whose act a sentence reports, and what it says of it; None if it is nobody's."""
+    """Return who acts in a sentence, and what it says of that; None if no speaker does."""
     match = _SUBJECT.match(sentence)
     if match is None:
         return None
@@ -83,7 +83,7 @@ def list_verb_stems(act: str) -> set[str]:
 
 
 def claims_act(text: str, verb_stems: set[str]) -> bool:
-    """Return whether somebody says of himself that he does this."""
+    """Return whether a speaker says that they do this themselves."""
     return any(
         not verb_stems.isdisjoint(map(stem_word, split_words(clause)))
         for clause in _FIRST_PERSON.findall(text)
