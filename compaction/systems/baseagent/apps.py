@@ -1,14 +1,10 @@
 """The app of BaseAgent, which brings its preset."""
 
-from chatcore.extension import ExtensionConfig
+from compaction.systems.config import SystemConfig
 
 
-class BaseAgent(ExtensionConfig):
+class BaseAgent(SystemConfig):
     default = True
     name = "compaction.systems.baseagent"
     label = "baseagent"
     verbose_name = "BaseAgent"
-
-    def ready(self) -> None:
-        """Add the preset."""
-        from compaction.systems.baseagent import preset  # noqa: F401

@@ -1,14 +1,10 @@
 """The app of Wolffish, which brings its preset."""
 
-from chatcore.extension import ExtensionConfig
+from compaction.systems.config import SystemConfig
 
 
-class Wolffish(ExtensionConfig):
+class Wolffish(SystemConfig):
     default = True
     name = "compaction.systems.wolffish"
     label = "wolffish"
     verbose_name = "Wolffish"
-
-    def ready(self) -> None:
-        """Add the preset."""
-        from compaction.systems.wolffish import preset  # noqa: F401

@@ -38,7 +38,7 @@ _SUFFIXES = {"date": "date", "time": "time", "address": "address", "name": "name
 def build_value_key(sentence: Sentence, value: Value, values: Sequence[Value]) -> str:
     """Return what a value is about: the noun phrase before it, or else the one after it.
 
-    A date, a time, an address and a name of the same thing are distinguished by the key's last word.
+    A date, a time, an address and a name of one thing are distinguished by the key's last word.
     Returns an empty text if the sentence does not say it.
     """
     words = _find_phrase_before(sentence, value, values)
