@@ -1,1 +1,1 @@
-"""Compaction: keep what a model sees inside its context window, and let people undo it."""
+"""Compaction: keep what a model sees inside its context window, and let users undo it."""

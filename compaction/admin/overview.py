@@ -22,7 +22,7 @@ Status = CompactionRun.Status
 
 
 def list_cards(request: HttpRequest) -> Iterator[Card]:
-    """Yield the cards that this person has rights for."""
+    """Yield the cards that this user has rights for."""
     if request.user.has_perm("compaction.view_compactionrun"):
         yield _measure_queue()
         yield _count_runs()

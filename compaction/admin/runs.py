@@ -213,7 +213,7 @@ class CompactionRunAdmin(ChatcoreAdmin):
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
     ) -> CompactionRun | None:
-        """Return the run, with the names of the acts that this person may do."""
+        """Return the run, with the names of the actions that this user may run."""
         run = super().get_object(request, object_id, from_field)
         if run is not None:
             run.act_names = [name for name in BUTTONS if name in self.get_actions(request)]
@@ -255,7 +255,7 @@ class CompactionRunAdmin(ChatcoreAdmin):
 
     @admin.display(description="act")
     def buttons(self, run: CompactionRun) -> SafeString:
-        """Return buttons for what this person may do with the run now.
+        """Return buttons for what this user may do with the run now.
 
         They send what the list sends for one selected run, so rights and log are the same.
         """

@@ -89,7 +89,7 @@ class HistorySerializer(serializers.Serializer[Mapping[str, object]]):
     context_version = serializers.IntegerField()
     can_undo = serializers.BooleanField()
     can_redo = serializers.BooleanField()
-    is_edited = serializers.BooleanField(help_text="A person worded the summary in force.")
+    is_edited = serializers.BooleanField(help_text="A user worded the summary in force.")
     previous_summary = serializers.CharField(
         allow_null=True, help_text="The summary that an undo brings back; null for none."
     )

@@ -25,7 +25,7 @@ class NumberedLine:
 class Segment:
     """The summary of the messages `first_seq` to `last_seq`.
 
-    A `span` was summarized from its messages. A `text` was not written here: a person edited the
+    A `span` was summarized from its messages. A `text` was not written here: a user edited the
     summary, or it came with an import or from another policy; it stands word for word. A `digest`
     holds the most important sentences of several segments, which are too old to stand alone.
     """
@@ -69,7 +69,7 @@ class Outcome:
 
     status: Literal["applied", "skipped", "failed"]
     reason: str = ""
-    """Why nothing is applied, or soon more will have to be; a sentence for people."""
+    """Why nothing is applied, or soon more will have to be; a sentence for users."""
     is_final: bool = False
     """Whether another try of a failed pass would fail too."""
     summary: str | None = None

@@ -11,7 +11,7 @@ from compaction.core.transcript import TranscriptEntry
 
 
 class SummaryFailed(Exception):
-    """No usable summary came back. `reason` is one sentence for people.
+    """No usable summary came back. `reason` is one sentence for users.
 
     `is_final` means that another try would fail too.
     """

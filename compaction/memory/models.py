@@ -62,7 +62,7 @@ class LedgerLine(models.Model):
 class StandingRule(models.Model):
     """A line that stands in the ledger of all sessions of its owner.
 
-    Only a person makes one: nothing that is said in a conversation does.
+    Only a user makes one: nothing that is said in a conversation does.
     """
 
     owner = models.ForeignKey(
@@ -159,7 +159,7 @@ class SummaryLeaf(models.Model):
 class LeafComposition(models.Model):
     """Which segments a summary was composed of; a summary is known by the fingerprint of its text.
 
-    A summary without such a row was not composed: a person edited it, or another policy wrote it.
+    A summary without such a row was not composed: a user edited it, or another policy wrote it.
     """
 
     session = models.ForeignKey(

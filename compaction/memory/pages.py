@@ -36,7 +36,7 @@ LINES_A_CHAT = 20
 
 
 class LineForm(forms.Form):
-    """What a person writes of a rule or a line."""
+    """What a user writes of a rule or a line."""
 
     kind = forms.ChoiceField(choices=LedgerLine.Kind.choices)
     text = forms.CharField(max_length=LINE_CHARS)
@@ -59,7 +59,7 @@ def build_parts(place: Place, request: HttpRequest, subject: Any) -> list[SafeSt
 
 
 def _list_newest_lines(session_id: UUID) -> list[LedgerLine]:
-    """Return the newest lines, each text once: people repeat their rules, and models too."""
+    """Return the newest lines, each text once: users repeat their rules, and models too."""
     lines = LedgerLine.objects.filter(session_id=session_id, is_withdrawn=False)
     newest: dict[tuple[str, str], LedgerLine] = {}
     for line in lines.order_by("-seq", "-pk")[: TIMELINE_LINES * 4]:

@@ -38,7 +38,7 @@ MAX_CLAIMS_OF_CHANGING_CONTEXT = 2  # one that goes on changing is tried once mo
 
 
 class JobFailed(Exception):
-    """The run proposed no outcome; `reason` is one sentence for people.
+    """The run proposed no outcome; `reason` is one sentence for users.
 
     It may be tried again, unless `is_final`.
     """

@@ -135,7 +135,7 @@ def follow_rewind(revision: ContextRevision) -> None:
     for memory in list_memories():
         memory.follow_rewind(session_id, undone_runs=undone_runs, redone_runs=redone_runs)
     if not revision.run:  # otherwise the run that goes on from there publishes its own
-        # The step has what was remembered then; people may have changed it since.
+        # The step has what was remembered then; users may have changed it since.
         publish_what_is_remembered(session_id)
 
 

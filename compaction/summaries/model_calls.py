@@ -98,7 +98,7 @@ class CallFailed(Exception):
 
 
 class ModelNotUsable(Exception):
-    """A model cannot write the summary that it was chosen for; the text says why, for people."""
+    """A model cannot write the summary that it was chosen for; the text says why, for users."""
 
 
 class CallTrace:

@@ -99,7 +99,7 @@ class LedgerLineSerializer(serializers.ModelSerializer[LedgerLine]):
 
 
 class ChangedLineSerializer(StrictSerializer):
-    """What a person changes of a line."""
+    """What a user changes of a line."""
 
     kind = serializers.ChoiceField(LedgerLine.Kind.choices, required=False)
     text = StrictTextField(max_length=LINE_CHARS, trim_whitespace=True, required=False)
@@ -108,7 +108,7 @@ class ChangedLineSerializer(StrictSerializer):
 
 
 class NewLineSerializer(ChangedLineSerializer):
-    """A line that a person writes."""
+    """A line that a user writes."""
 
     kind = serializers.ChoiceField(LedgerLine.Kind.choices)
     text = StrictTextField(max_length=LINE_CHARS, trim_whitespace=True)

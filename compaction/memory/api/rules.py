@@ -1,4 +1,4 @@
-"""Standing rules: what a user wants in every session. Only people make them."""
+"""Standing rules: what a user wants in every session. Only users make them."""
 
 from typing import Any
 from uuid import UUID
@@ -55,7 +55,7 @@ class RuleSerializer(serializers.ModelSerializer[StandingRule]):
 
 
 class ChangedRuleSerializer(StrictSerializer):
-    """What a person changes of a rule."""
+    """What a user changes of a rule."""
 
     kind = serializers.ChoiceField(LedgerLine.Kind.choices, required=False)
     text = StrictTextField(max_length=LINE_CHARS, trim_whitespace=True, required=False)
@@ -69,7 +69,7 @@ class ChangedRuleSerializer(StrictSerializer):
     }
 )
 class NewRuleSerializer(ChangedRuleSerializer):
-    """A line of a ledger that is to hold always, or a rule that a person writes."""
+    """A line of a ledger that is to hold always, or a rule that a user writes."""
 
     line = StrictIntegerField(
         required=False, help_text="The id of the line to lift; then nothing else is given."

@@ -1,6 +1,6 @@
-"""What people do with the ledger of a session: they add, change, pin, drop and delete lines.
+"""What users do with the ledger of a session: they add, change, pin, drop and delete lines.
 
-Each change is sent from the next request on, and recognition leaves a line that a person changed
+Each change is sent from the next request on, and recognition leaves a line that a user changed
 alone.
 """
 
@@ -21,7 +21,7 @@ class NoSuchLine(Exception):
 
 
 def add_line(session_id: UUID, fields: Mapping[str, object]) -> LedgerLine:
-    """Store a line that a person wrote, and return it. Raises LedgerFull and NoSuchSession."""
+    """Store a line that a user wrote, and return it. Raises LedgerFull and NoSuchSession."""
 
     def insert_line() -> LedgerLine:
         if LedgerLine.objects.filter(session=session_id).count() >= store.MAX_LINES:
@@ -96,7 +96,7 @@ def load_line(session_id: UUID, line_id: int) -> LedgerLine:
 
 
 def _update_rule(line: LedgerLine) -> None:
-    """Let the standing rule that was made of a line follow what a person does to the line."""
+    """Let the standing rule that was made of a line follow what a user does to the line."""
     rule = StandingRule.objects.filter(line=line)
     if line.status == LedgerLine.Status.DROPPED:
         rule.delete()
@@ -105,7 +105,7 @@ def _update_rule(line: LedgerLine) -> None:
 
 
 def _clear_repetitions(line: LedgerLine) -> None:
-    """Delete what else was recognized in the same sentence, because a person has decided on it."""
+    """Delete what else was recognized in the same sentence, because a user has decided on it."""
     if not line.original_text:
         return
     repetitions = LedgerLine.objects.filter(

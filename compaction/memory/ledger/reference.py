@@ -64,7 +64,7 @@ def render_lines(
     """Return standing rules and the ledger as reference text; empty if there is nothing to say.
 
     The owner's standing rules come first, under every policy. The ledger has the lines of messages
-    before the boundary and of messages that are sent in another form, and those that a person wrote
+    before the boundary and of messages that are sent in another form, and those that a user wrote
     or changed. All others stand in the messages that are sent.
     """
     lines = to_core_lines(load_rules(context.facts.session_id))

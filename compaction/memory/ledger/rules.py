@@ -82,7 +82,7 @@ class TooManyRules(Exception):
 
 
 def add_rule(owner: Any, fields: Mapping[str, object]) -> StandingRule:
-    """Store a rule that a person wrote, and return it. Raises TooManyRules."""
+    """Store a rule that a user wrote, and return it. Raises TooManyRules."""
     with transaction.atomic():
         lock_person(owner.pk)
         if StandingRule.objects.filter(owner=owner).count() >= MAX_RULES:

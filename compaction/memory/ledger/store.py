@@ -21,12 +21,12 @@ Status = LedgerLine.Status
 
 
 def select_lines(session_id: UUID) -> QuerySet[LedgerLine]:
-    """Select the lines that people see. Deleted ones have no text."""
+    """Select the lines that users see. Deleted ones have no text."""
     return LedgerLine.objects.filter(session=session_id, is_withdrawn=False).exclude(text="")
 
 
 def select_distinct_lines(session_id: UUID) -> QuerySet[LedgerLine]:
-    """Select the lines that people see, each sentence of a message once.
+    """Select the lines that users see, each sentence of a message once.
 
     A sentence may be a rule and hold exact values besides.
     """
@@ -68,7 +68,7 @@ def load_lines(session_id: UUID) -> list[core_lines.LedgerLine]:
 def add_recognized_lines(session_id: UUID, new_lines: Collection[core_lines.LedgerLine]) -> None:
     """Merge recognized lines into the stored ones. Adding them twice has the effect of once.
 
-    What a person edited, dropped or deleted stays as it is, and does not come back.
+    What a user edited, dropped or deleted stays as it is, and does not come back.
     """
     new_lines = [replace(line, key=_sort_key(line.key)) for line in new_lines]
     rows = _load_rows_by_key(session_id, {line.key for line in new_lines})
@@ -100,7 +100,7 @@ def move_ledger_seq(session_id: UUID, *, from_seq: int, to_seq: int) -> None:
 
 
 def _is_final(row: LedgerLine) -> bool:
-    """Return True for a line that a person decided about."""
+    """Return True for a line that a user decided about."""
     return row.is_edited or row.status == Status.DROPPED
 
 

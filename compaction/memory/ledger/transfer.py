@@ -1,4 +1,4 @@
-"""Carry what people did with a ledger from one session to another, as an export holds it.
+"""Carry what users did with a ledger from one session to another, as an export holds it.
 
 Lines that nobody has touched are not exported: they are recognized again in the messages.
 """
@@ -22,7 +22,7 @@ _COLUMNS = ("kind", "status", "seq", *_TEXT_LIMITS, *_FLAGS)
 
 
 class LedgerSection(SessionSection):
-    """The lines that a person wrote, changed, pinned, dropped or deleted."""
+    """The lines that a user wrote, changed, pinned, dropped or deleted."""
 
     name = "ledger"
 

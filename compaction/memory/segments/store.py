@@ -25,7 +25,7 @@ def load_segments(
     """Return the segments that a summary is composed of, the oldest first.
 
     A summary that was not composed is one segment of kind `text`, which covers the messages up to
-    `covered_seq`: a person edited it, or it came with an import or from another policy.
+    `covered_seq`: a user edited it, or it came with an import or from another policy.
     """
     if not summary:
         return ()

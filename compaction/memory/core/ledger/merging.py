@@ -16,7 +16,7 @@ def merge_lines(
 
     An exact repetition is not added twice, so merging the same lines again changes nothing. Of
     lines of one kind that are about the same thing, the newest is current and each older one is
-    superseded by the next; what a tool says never supersedes what a person said. A line that was
+    superseded by the next; what a tool says never supersedes what a user said. A line that was
     dropped stays dropped, and does not come back by a repetition.
     """
     merged_lines = list(lines)

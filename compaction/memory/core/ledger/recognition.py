@@ -63,10 +63,10 @@ _LABEL = re.compile(r"""[-*"' ]{0,4}[^\W\d_][\w .-]{0,40}["']?\s?[:=]\s?(?P<valu
 def recognize_lines(text: str, *, role: str, seq: int) -> tuple[LedgerLine, ...]:
     """Return the lines of a message, in their order; nothing is raised on any text.
 
-    Of a person's message these are rules, preferences, decisions, commitments and exact values. Of
+    Of a user's message these are rules, preferences, decisions, commitments and exact values. Of
     a tool's result they are values that stand in a short, labelled form (`key: value`, `"key":
-    value`), and only if the result is short: a long one is a document, and what a person takes from
-    it is recognized in that person's own message. Every other role says nothing binding.
+    value`), and only if the result is short: a long one is a document, and what a user takes from
+    it is recognized in that user's own message. Every other role says nothing binding.
     """
     if role == "tool":
         return tuple(_recognize_labels(text, seq=seq))
@@ -150,7 +150,7 @@ def find_clause_starts(words: str) -> list[int]:
 def states_absence(sentence: Sentence, words: Set[str]) -> bool:
     """Return whether a sentence says that something is not so: "the contract is not notarized".
 
-    A summary easily loses a negation. What a person does not know, like or find is none.
+    A summary easily loses a negation. What a user does not know, like or find is none.
     """
     return (
         sentence.origin == "own"

@@ -184,7 +184,7 @@ def _drop_repetitions(lines: Iterable[LedgerLine]) -> list[LedgerLine]:
 
 
 def _render_line(line: LedgerLine) -> str:
-    # A line that a person wrote belongs to no message, and its number is 0.
+    # A line that a user wrote belongs to no message, and its number is 0.
     text = join_text_lines(line.text)
     return f"- [{_name_place(line)}] {text}" if line.seq else f"- {text}"
 

@@ -1,6 +1,6 @@
 """Split a message into paragraphs, sentences and clauses, and tell whose words they are.
 
-A person's own words are told from code, logs and quotations.
+A user's own words are told from code, logs and quotations.
 """
 
 import re
@@ -108,7 +108,7 @@ class _Reader:
 
 
 def split_paragraphs(text: str) -> Iterator[Paragraph]:
-    """Yield what a person wrote, without code, logs, tables and quotations.
+    """Yield what a user wrote, without code, logs, tables and quotations.
 
     A line of a wrapped text is joined with the next one. Nothing is raised on any text.
     """

@@ -148,7 +148,7 @@ def compose_summary(
 ) -> str:
     """Return the summary that segments make together, the oldest first.
 
-    It takes at most `space` tokens. A text that a person wrote stands first and whole if it fits
+    It takes at most `space` tokens. A text that a user wrote stands first and whole if it fits
     into the room alone; then the segments have half of the room at least, but all together never
     takes more than `limit` tokens. `newest_text` is what the newest messages say.
     """

@@ -235,7 +235,7 @@ class _SummaryCheck:
 
 
 def _list_languages(index: SourceIndex) -> set[str]:
-    """Return the languages that the people of a conversation write in; empty if it is unclear."""
+    """Return the languages that the users of a conversation write in; empty if it is unclear."""
     texts = [source.text for source in index.sources if source.role != "tool"]
     step = max(1, len(texts) // LANGUAGE_SAMPLE)
     counts = languages.count_languages(text[:LANGUAGE_CHARS] for text in texts[::step])

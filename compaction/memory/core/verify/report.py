@@ -54,7 +54,7 @@ class Finding:
 
     @property
     def reason(self) -> str:
-        """What is wrong, in one sentence for the model and for people."""
+        """What is wrong, in one sentence for the model and for users."""
         return f"{_REASONS[self.check]}: {shorten_text(self.text)}"
 
 

@@ -20,7 +20,7 @@ _SUBJECT = re.compile(
     rf"(?:(?P<user>{_USER})|(?P<assistant>{_ASSISTANT}))\b(?!['’])",
     re.IGNORECASE,
 )
-# What only a person says of itself or demands, and what only an assistant does.
+# What only a user says of themselves or demands, and what only an assistant does.
 _PERSONAL = re.compile(
     r"\A\W*(?:also\s+|then\s+|has\s+|hat\s+|auch\s+)?"
     r"(?:wants?|wanted|prefers?|preferred|likes?|lives?|"
