@@ -24,8 +24,9 @@ from chatcore.providers.errors import ContextOverflow
 from compaction import policies
 from compaction.core.attachments import FENCE, FENCE_END
 from compaction.core.budget import plan
-from compaction.core.knobs import TEXT, PolicyError, get_rule, list_knobs
+from compaction.core.knobs import PolicyError, get_rule, list_knobs
 from compaction.core.policy import Policy
+from compaction.core.rules import TEXT
 from compaction.core.systems import find_system
 from compaction.models import CompactionRun
 from compaction.requests import guard, stateless

@@ -24,17 +24,16 @@ from compaction import policies
 from compaction.admin.base import find_session, note_act
 from compaction.admin.timeline import REFUSALS
 from compaction.core.knobs import (
-    FLAG,
     OTHER_GROUPS,
     KnobGroup,
     PolicyError,
-    Rule,
     get_help,
     get_rule,
     list_knobs,
 )
 from compaction.core.policy import DEFAULT_SETTINGS, STAGES, Policy
 from compaction.core.presets import ONECLAW, PRESETS
+from compaction.core.rules import FLAG, Rule
 from compaction.core.systems import has_systems
 from compaction.models import CompactionPolicy
 from compaction.runs import engine

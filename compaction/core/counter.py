@@ -7,12 +7,11 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from typing import ClassVar, Literal
 
-from compaction.core.knobs import (
+from compaction.core.knobs import KnobGroup, knob
+from compaction.core.rules import (
     FLAG,
     POSITIVE,
-    KnobGroup,
     allow_null,
-    knob,
     require_choice,
     require_integer,
     require_values_by_name,

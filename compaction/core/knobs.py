@@ -1,9 +1,20 @@
 """The knobs of a policy, in groups: frozen dataclasses that check their values when created."""
 
-import math
-from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
+
+from compaction.core.rules import (
+    FILLED_TEXT,
+    FLAG,
+    NAMES,
+    POSITIVE,
+    RATIO,
+    Rule,
+    allow_null,
+    require_choice,
+    require_integer,
+    require_selection,
+)
 
 if TYPE_CHECKING:
     from compaction.core.policy import Policy
@@ -32,130 +43,6 @@ PLAN_TOOLS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One rule. Its expectation completes the sentence "must be ..." and fills the reference."""
-
-    expectation: str
-    accepts: Callable[[object], bool]
-
-    def find_complaint(self, value: object) -> str | None:
-        """Return what is wrong with a value, as a clause without its subject, or None."""
-        return None if self.accepts(value) else f"must be {self.expectation}, not {value!r}"
-
-
-def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a finite int or float; True and False do not count as numbers.
-
-    Nor does a whole number that is too large to count with.
-    """
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
-
-
-def _is_ratio(value: object) -> bool:
-    return is_number(value) and 0 <= value <= 1
-
-
-def _is_positive(value: object) -> bool:
-    return is_number(value) and value > 0
-
-
-def _is_filled_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _is_name_list(value: object) -> bool:
-    return isinstance(value, tuple) and all(map(_is_filled_text, value))
-
-
-def _is_seconds_list(value: object) -> bool:
-    return isinstance(value, tuple) and all(
-        is_number(seconds) and seconds >= 0 for seconds in value
-    )
-
-
-RATIO = Rule("a ratio between 0 and 1", _is_ratio)
-POSITIVE = Rule("a number above zero", _is_positive)
-FLAG = Rule("true or false", lambda value: isinstance(value, bool))
-TEXT = Rule("a text", lambda value: isinstance(value, str))
-FILLED_TEXT = Rule("a text that is not empty", _is_filled_text)
-NAMES = Rule("a list of names", _is_name_list)
-SECONDS = Rule("a list of numbers of seconds", _is_seconds_list)
-
-
-def require_below_threshold(name: str, ratio: float | None, policy: "Policy") -> None:
-    """Raise PolicyError for a share at or above the threshold: a pass could not get below it."""
-    threshold = policy.trigger.threshold
-    if ratio is not None and ratio >= threshold:
-        raise PolicyError(name, f"must be below trigger.threshold ({threshold}), not {ratio}")
-
-
-def require_integer(minimum: int) -> Rule:
-    """Build the rule for a whole number that is not below a minimum."""
-
-    def accepts(value: object) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool) and value >= minimum
-
-    return Rule(f"a whole number of at least {minimum}", accepts)
-
-
-def require_choice(literal: object) -> Rule:
-    """Build the rule for one of the names of a `Literal[...]` type."""
-    names = get_args(literal)
-    return Rule(
-        f"one of {', '.join(names)}", lambda value: isinstance(value, str) and value in names
-    )
-
-
-def require_selection(names: tuple[str, ...]) -> Rule:
-    """Build the rule for a list of different names out of these; the list may be empty."""
-
-    def accepts(value: object) -> bool:
-        if not isinstance(value, tuple):
-            return False
-        has_known_names = all(isinstance(name, str) and name in names for name in value)
-        return has_known_names and len(set(value)) == len(value)
-
-    return Rule(f"a list of different names out of {', '.join(names)}", accepts)
-
-
-def require_template(*placeholders: str) -> Rule:
-    """Build the rule for a text whose only placeholders are these, for example `{total}`."""
-
-    def accepts(value: object) -> bool:
-        if not isinstance(value, str):
-            return False
-        try:
-            value.format(**dict.fromkeys(placeholders, 0))
-        except (KeyError, IndexError, ValueError, AttributeError):
-            return False
-        return True
-
-    names = ", ".join(f"{{{name}}}" for name in placeholders)
-    return Rule(f"a text with no placeholders but {names}", accepts)
-
-
-def require_values_by_name(rule: Rule) -> Rule:
-    """Build the rule for an object with any names, in which every value follows the given rule."""
-
-    def accepts(value: object) -> bool:
-        return isinstance(value, Mapping) and all(
-            isinstance(name, str) and rule.accepts(item) for name, item in value.items()
-        )
-
-    return Rule(f"an object that gives each name {rule.expectation}", accepts)
-
-
-def allow_null(rule: Rule) -> Rule:
-    """Build the rule that takes null, and else what the given rule takes."""
-    return Rule(f"null or {rule.expectation}", lambda value: value is None or rule.accepts(value))
-
-
 class PolicyError(ValueError):
     """A value that a policy cannot have.
 
@@ -166,6 +53,13 @@ class PolicyError(ValueError):
         super().__init__(f"{field}: {message}")
         self.field = field
         self.message = message
+
+
+def require_below_threshold(name: str, ratio: float | None, policy: "Policy") -> None:
+    """Raise PolicyError for a share at or above the threshold: a pass could not get below it."""
+    threshold = policy.trigger.threshold
+    if ratio is not None and ratio >= threshold:
+        raise PolicyError(name, f"must be below trigger.threshold ({threshold}), not {ratio}")
 
 
 class KnobGroup:

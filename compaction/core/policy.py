@@ -7,7 +7,8 @@ from typing import Any, TypeVar, cast
 
 from compaction.core import knobs
 from compaction.core.counter import EstimateKnobs
-from compaction.core.knobs import KnobGroup, PolicyError, list_knobs, require_selection
+from compaction.core.knobs import KnobGroup, PolicyError, list_knobs
+from compaction.core.rules import require_selection
 
 Group = TypeVar("Group", bound=KnobGroup)
 

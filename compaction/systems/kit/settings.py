@@ -4,24 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from compaction.core.knobs import (
+from compaction.core.knobs import KnobGroup, add_settings, knob, require_below_threshold
+from compaction.core.policy import Policy
+from compaction.core.rules import (
     FLAG,
     NAMES,
     RATIO,
     SECONDS,
     TEXT,
-    KnobGroup,
     Rule,
-    add_settings,
     allow_null,
-    knob,
-    require_below_threshold,
     require_choice,
     require_integer,
     require_template,
     require_values_by_name,
 )
-from compaction.core.policy import Policy
 from compaction.summaries.templates import SUMMARY_TEMPLATES as TEMPLATES
 
 Basis = Literal["window", "input"]

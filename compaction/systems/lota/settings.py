@@ -3,15 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from compaction.core.knobs import (
-    FLAG,
-    KnobGroup,
-    PolicyError,
-    add_settings,
-    knob,
-    require_integer,
-)
+from compaction.core.knobs import KnobGroup, PolicyError, add_settings, knob
 from compaction.core.policy import Policy
+from compaction.core.rules import FLAG, require_integer
 
 _NUMBER = require_integer(0)
 

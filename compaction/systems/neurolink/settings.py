@@ -3,15 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from compaction.core.knobs import (
-    NAMES,
-    RATIO,
-    TEXT,
-    KnobGroup,
-    add_settings,
-    knob,
-    require_template,
-)
+from compaction.core.knobs import KnobGroup, add_settings, knob
+from compaction.core.rules import NAMES, RATIO, TEXT, require_template
 
 
 @add_settings

@@ -3,16 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from compaction.core.knobs import (
-    POSITIVE,
-    RATIO,
-    TEXT,
-    KnobGroup,
-    add_settings,
-    knob,
-    require_integer,
-    require_template,
-)
+from compaction.core.knobs import KnobGroup, add_settings, knob
+from compaction.core.rules import POSITIVE, RATIO, TEXT, require_integer, require_template
 
 _NUMBER = require_integer(0)
 

@@ -9,8 +9,9 @@ from rest_framework.test import APIClient
 
 from chatcore.models import Session
 from compaction.core import policy as policy_module
-from compaction.core.knobs import OTHER_GROUPS, TEXT, KnobGroup, add_settings, knob
+from compaction.core.knobs import OTHER_GROUPS, KnobGroup, add_settings, knob
 from compaction.core.presets import PRESETS
+from compaction.core.rules import TEXT
 from compaction.core.systems import add_preset
 from compaction.models import CompactionPolicy
 from compaction.summaries.templates import SUMMARY_TEMPLATES, PromptTags
