@@ -336,6 +336,8 @@ CHATCORE: dict[str, Any] = {
     "KEEP_PROGRAM_CONVERSATIONS": read_switch("CHATCORE_KEEP_PROGRAM_CONVERSATIONS", default=True),
     # Other names of models there: a pattern of names, and the model that is meant.
     "MODEL_ALIASES": read_pairs("CHATCORE_MODEL_ALIASES"),
+    # The tool of a shared MCP server that searches where a model's provider has no search.
+    "WEB_SEARCH_TOOL": read_text("CHATCORE_WEB_SEARCH_TOOL"),
     "TURNS_PER_MINUTE": read_number("CHATCORE_TURNS_PER_MINUTE", 60, minimum=1),
     "COMPACTIONS_PER_MINUTE": read_number("CHATCORE_COMPACTIONS_PER_MINUTE", 10, minimum=1),
     # Answers that are written at once: by a web process, and for a user in all processes. Beyond

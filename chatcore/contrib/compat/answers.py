@@ -16,7 +16,7 @@ from chatcore.api.turn_requests import wait_for_end
 from chatcore.base.rest import turn_rate
 from chatcore.base.rest.auth import SignedInRequest
 from chatcore.context.compactor import get_compactor
-from chatcore.contrib.compat import histories, summary_notes
+from chatcore.contrib.compat import histories, summary_notes, web_search
 from chatcore.contrib.compat.chat_completions import memory, streams
 from chatcore.contrib.compat.chat_completions.request import (
     CompletionRequest,
@@ -190,11 +190,15 @@ def _answer_without_memory(
             return session
         return histories.find_asked_session(request.user, keeping, completion_request.messages)
 
-    model = completion_request.model
-    provider_request = replace_long_history(model, form.build_provider_request(), find_session)
+    model, search_tool = completion_request.model, completion_request.search_tool
+    provider_request = form.build_provider_request()
+    if search_tool:
+        tools = [*provider_request.tools, search_tool.definition]
+        provider_request = replace(provider_request, tools=tools)
+    provider_request = replace_long_history(model, provider_request, find_session)
     exchange = StatelessExchange(model, provider_request, owner_id=request.user.pk)
     ignored_header = build_ignored_header(completion_request.ignored_fields)
-    answer_parts = exchange.stream_parts()
+    answer_parts = web_search.stream_parts(request.user, exchange, search_tool)
     may_note = keeping.is_on and not completion_request.thread.name
     if may_note and (
         is_summary_call(completion_request) or _asks_by_system(request, completion_request, keeping)

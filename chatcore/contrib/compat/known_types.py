@@ -25,7 +25,8 @@ class Handling(StrEnum):
     FLATTENED = "its tools are offered under `NAMESPACE__NAME`"
     LIFTED = "its tools are offered, as if they stood in the request"
     PASSED_ON = "passed on to a provider of Anthropic's protocol, which runs it; else left out"
-    # Only a provider's own servers run it, or it has no meaning for another model.
+    # Only a provider's own servers run it, or it has no meaning for another model. A search of the
+    # web that is left out may be served here (web_search.py).
     LEFT_OUT = "left out"
     REFUSED = "refused"  # the question is about it
 
@@ -89,6 +90,7 @@ RESPONSES_ITEMS: Mapping[str, Handling] = {
 }
 COMPLETIONS_TOOLS: Mapping[str, Handling] = {
     "function": Handling.CARRIED,
+    "web_search": Handling.LEFT_OUT,
     "custom": Handling.AS_FUNCTION,
 }
 COMPLETIONS_PARTS: Mapping[str, Handling] = {

@@ -23,8 +23,13 @@ from chatcore.contrib.compat.chat_completions.request import (
     CompletionRequest,
 )
 from chatcore.contrib.compat.chat_completions.streams import wait_for_stopped_answer
-from chatcore.contrib.compat.client_messages import ClientMessage, import_messages, store_files
+from chatcore.contrib.compat.client_messages import (
+    ClientMessage,
+    import_messages,
+    store_files,
+)
 from chatcore.contrib.compat.programs import SESSION_HEADER
+from chatcore.contrib.compat.web_search import choose_tools
 from chatcore.events import log as event_log
 from chatcore.events.types import PAUSE_EVENTS, EventType
 from chatcore.models import Message, Session, Turn
@@ -403,6 +408,7 @@ def _apply_request_settings(session: Session, completion_request: CompletionRequ
     }
     if completion_request.system is not None:
         settings["system_prompt"] = completion_request.system
+    settings |= choose_tools(session, completion_request.search_tool)
     record_differences(session, settings)
 
 

@@ -35,6 +35,7 @@ from chatcore.providers import registry as provider_registry
 from chatcore.providers.errors import InvalidParam
 from chatcore.providers.openai import PARAM_NAMES
 from chatcore.providers.params import list_extra_names
+from chatcore.tools.mcp.catalog import McpTool
 from chatcore.turns.client_tools import CLIENT_FORM
 from models_registry.models import AiModel
 
@@ -57,7 +58,9 @@ OWN_FIELDS = frozenset(
 HARMLESS_FIELDS = frozenset(
     {"user", "safety_identifier", "store", "service_tier", "prompt_cache_retention"}
 )
-KNOWN_FIELDS = OWN_FIELDS | HARMLESS_FIELDS | PARAM_NAMES
+# How a client asks for a search of the provider's servers, beside its tools.
+SEARCH_OPTIONS = "web_search_options"
+KNOWN_FIELDS = OWN_FIELDS | HARMLESS_FIELDS | PARAM_NAMES | {SEARCH_OPTIONS}
 NOT_CARRIED = (
     "It is not passed on to the provider of this model. An operator can allow that in the"
     " provider's option `params`."
@@ -114,6 +117,7 @@ class CompletionRequest:
     thread: ThreadName = field(default_factory=ThreadName)
     on_divergence: OnDivergence | None = None
     ignored_fields: tuple[str, ...] = ()
+    search_tool: McpTool | None = None  # that runs here
 
     def put_in(self, thread: ThreadName) -> Self:
         """Return the request as one that is answered in a session of this name."""
@@ -229,8 +233,9 @@ def _list_ignored_fields(body: Mapping[str, Any], model: AiModel) -> list[str]:
     has_names = any(
         isinstance(message, Mapping) and message.get("name") for message in body["messages"]
     )
+    own_names = HARMLESS_FIELDS | {SEARCH_OPTIONS}
     return sorted(
-        {name for name in HARMLESS_FIELDS if body.get(name) is not None}
+        {name for name in own_names if body.get(name) is not None} - extra_names
         | set(ignored_params) - extra_names
         | ({"messages.name"} if has_names else set())
     )

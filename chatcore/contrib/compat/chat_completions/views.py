@@ -22,6 +22,7 @@ from chatcore.contrib.compat.chat_completions.request import (
 )
 from chatcore.contrib.compat.messages import errors as anthropic_errors
 from chatcore.contrib.compat.programs import get_keeping
+from chatcore.contrib.compat.web_search import serve_search
 
 VERSION_HEADER = "anthropic-version"  # which Anthropic's clients send with every request
 
@@ -60,6 +61,7 @@ class ChatCompletionsView(CompatibleAPIView):
         completion_request = parse_completion_request(
             request.user, request.data, request.headers, get_keeping(request.auth)
         )
+        completion_request = serve_search(request.user, completion_request, request.data)
         return answers.answer(request, completion_request, CompletionForm(completion_request))
 
 

@@ -28,6 +28,7 @@ from chatcore.contrib.compat.messages.request import (
     parse_message_request,
 )
 from chatcore.contrib.compat.programs import get_keeping
+from chatcore.contrib.compat.web_search import serve_search
 from chatcore.turns import capacity
 
 
@@ -95,6 +96,7 @@ def _read_request(request: SignedInRequest, parse: Callable[..., MessageRequest]
     """Return the request with what a compaction says that it begins with."""
     keeping = get_keeping(request.auth)
     message_request = parse(request.user, request.data, request.headers, keeping)
+    message_request = serve_search(request.user, message_request, request.data)
     if not message_request.compaction:
         return message_request
     content = compactions.check_block(request.user, *message_request.compaction)

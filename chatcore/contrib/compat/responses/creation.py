@@ -9,6 +9,7 @@ from chatcore.accounts.rights import require_model, select_models
 from chatcore.base.rest import auth, turn_rate
 from chatcore.base.token_estimate import estimate_tokens
 from chatcore.context.compactor import get_compactor
+from chatcore.contrib.compat import web_search
 from chatcore.contrib.compat.client_messages import has_new_results
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.programs import Keeping
@@ -32,7 +33,7 @@ def parse_body(
     load_item = item_lists.build_loader(user)
     model = _find_default_model(user, body)
     request = parse_response_request(user, body, headers, load_item, model, keeping)
-    request = beside.set_apart(user, request)
+    request = web_search.serve_search(user, beside.set_apart(user, request), body)
     if request.servers:
         auth.refuse_servers(scope)
     return request

@@ -33,7 +33,7 @@ from chatcore.contrib.compat.responses.output_items import ReasoningForm
 from chatcore.contrib.compat.responses.request_tools import RequestTools, join_name, parse_tools
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.errors import InvalidParam
-from chatcore.tools.mcp.catalog import build_tool_name
+from chatcore.tools.mcp.catalog import McpTool, build_tool_name
 from chatcore.tools.mcp.turn_servers import RequestServer
 from chatcore.turns import client_tools
 from models_registry.models import AiModel
@@ -287,6 +287,7 @@ class ResponseRequest:
     keeping: Keeping = field(default_factory=Keeping)
     compact_threshold: int | None = None
     ignored_fields: tuple[str, ...] = ()
+    search_tool: McpTool | None = None  # that runs here
 
     @property
     def ignored_header(self) -> dict[str, str]:

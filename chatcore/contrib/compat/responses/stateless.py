@@ -91,7 +91,8 @@ class UnstoredResponse:
             _refuse_unknown_results(memory, input_messages)
             input_messages = [*memory.messages, *input_messages]
             request.input.system_texts[:0] = memory.system_texts
-        self.tools = StatelessTools(user.pk, request.servers)
+        chosen = [request.search_tool] if request.search_tool else []
+        self.tools = StatelessTools(user.pk, request.servers, chosen)
         self.output: list[Item] = self.tools.build_list_items()
         allowed_items, self.messages = self.tools.run_allowed_calls(
             input_messages, resuming.list_open_approvals(request)

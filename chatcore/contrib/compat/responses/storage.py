@@ -15,12 +15,17 @@ from chatcore.contrib.compat.chat_completions.client_summaries import announce_s
 from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.memory import find_session
 from chatcore.contrib.compat.chat_completions.streams import wait_for_stopped_answer
-from chatcore.contrib.compat.client_messages import ClientMessage, import_messages, store_files
+from chatcore.contrib.compat.client_messages import (
+    ClientMessage,
+    import_messages,
+    store_files,
+)
 from chatcore.contrib.compat.content_parts import join_texts
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.responses import compactions, history, ids, resuming
 from chatcore.contrib.compat.responses.origins import Origin, find_origin
 from chatcore.contrib.compat.responses.request import ResponseRequest
+from chatcore.contrib.compat.web_search import choose_tools
 from chatcore.models import Message, Session, Turn
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.changes import record_differences
@@ -293,7 +298,7 @@ def _apply_settings(session: Session, request: ResponseRequest, origin: Origin) 
             [request.instructions, *origin.add_system_texts(request), origin.summary]
         ),
     }
-    record_differences(session, values)
+    record_differences(session, values | choose_tools(session, request.search_tool))
 
 
 def _start_turn(

@@ -14,6 +14,7 @@ from chatcore.models import McpServer
 from chatcore.providers.base import ChatMessage, Tool, ToolCall
 from chatcore.tools.base import ToolError
 from chatcore.tools.mcp import catalog
+from chatcore.tools.mcp.catalog import McpTool
 from chatcore.tools.mcp.refresh import ask_server
 from chatcore.tools.mcp.turn_servers import RequestServer
 from chatcore.tools.registry import call_mcp_tool
@@ -21,9 +22,14 @@ from chatcore.turns.waiting import REFUSAL
 
 
 class StatelessTools:
-    """The tools of the servers of one request. It asks the servers when it is created."""
+    """The tools of the servers of one request. It asks the servers when it is created.
 
-    def __init__(self, user_id: Any, servers: Sequence[RequestServer]) -> None:
+    `chosen` are tools of other servers, which the user may use.
+    """
+
+    def __init__(
+        self, user_id: Any, servers: Sequence[RequestServer], chosen: Sequence[McpTool] = ()
+    ) -> None:
         self.servers = [McpServer(owner_id=user_id) for _ in servers]
         for row, server in zip(self.servers, servers, strict=True):
             server.write_to(row)
@@ -32,7 +38,8 @@ class StatelessTools:
                 list(executor.map(ask_server, self.servers))
         tools = [tool for server in self.servers for tool in catalog.list_tools_of(server)]
         names = list_allowed(user_id, Kind.TOOL) if tools else EVERYTHING
-        self._tools = {tool.definition.name: tool for tool in tools if tool.name_in_rights in names}
+        tools = [*chosen, *(tool for tool in tools if tool.name_in_rights in names)]
+        self._tools = {tool.definition.name: tool for tool in tools}
 
     @property
     def definitions(self) -> list[Tool]:
