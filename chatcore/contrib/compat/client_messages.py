@@ -10,6 +10,7 @@ from chatcore.contrib.compat.bodies import Body
 from chatcore.files.rendering import IMAGE_UNSUPPORTED_NOTE, NO_TEXT_NOTE, fence_text
 from chatcore.models import Attachment, Message, Session
 from chatcore.providers.base import ChatMessage, File, Image, ToolCall
+from chatcore.providers.normal_form import EARLIER_MESSAGES_NOTICE
 from chatcore.providers.provider_data import CACHE_CONTROL
 from chatcore.transfer import importer
 from chatcore.turns import client_tools
@@ -74,6 +75,18 @@ class ClientMessage:
 def convert_messages(messages: Iterable[ClientMessage], model: AiModel) -> list[ChatMessage]:
     """Return messages for the provider of a model."""
     return [message.to_chat_message(supports_images=model.may_see_images) for message in messages]
+
+
+def begin_with_question(
+    session: Session, messages: Sequence[ClientMessage]
+) -> Sequence[ClientMessage]:
+    """Return messages for a session, behind a note in place of a question if there is none.
+
+    Programs that cut their history may leave out every message of the user.
+    """
+    if session.last_seq or not messages or any(message.role == "user" for message in messages):
+        return messages
+    return [ClientMessage(role="user", content=EARLIER_MESSAGES_NOTICE), *messages]
 
 
 def has_new_results(messages: Sequence[ClientMessage]) -> bool:

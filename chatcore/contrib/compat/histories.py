@@ -24,6 +24,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from chatcore.contrib.compat import summary_notes
+from chatcore.contrib.compat.chat_completions.client_summaries import MAX_MESSAGES
 from chatcore.contrib.compat.chat_completions.matching import normalize_text
 from chatcore.contrib.compat.chat_completions.messages import normalize_arguments
 from chatcore.contrib.compat.client_messages import ClientMessage
@@ -58,15 +59,22 @@ def find_known_history(
     It is then taken: of two equal requests at once, the other one finds none. What is not known is
     noted for the next request.
     """
-    if not messages or messages[-1].role == "assistant":
+    if not messages:
+        return None
+    client = summary_notes.hash_client(user.pk, keeping)
+    if messages[-1].role == "assistant":
+        _follow_summary(user, keeping, client, messages)
         return None
     answer_index = _find_last_answer(messages)
-    client = summary_notes.hash_client(user.pk, keeping)
     key = _extend_key(f"{user.pk} {keeping.token_id}", messages[:answer_index])
     whole_key = _extend_key(key, messages[answer_index:])
     row = _choose_row(key, whole_key, messages[answer_index]) if answer_index else None
     if row and _take(row, whole_key):
-        return KnownHistory(row=row, session=row.session)
+        summary_length = 0
+        if row.session and messages[0].role == "assistant":
+            summary = summary_notes.find_summarized(client, messages[:answer_index])
+            summary_length = summary.length if summary else 0
+        return KnownHistory(row=row, session=row.session, summary_length=summary_length)
     if row is None and len(messages) > 1:
         known = _find_summarized(client, messages)
         if known and _take(known.row, whole_key):
@@ -130,6 +138,20 @@ def find_summarized_sessions(
     rows = rows[: summary_notes.MAX_SESSIONS]
     sessions = (row.session for row in rows if row.session)
     return summary_notes.choose_quoted(sessions, messages)
+
+
+def _follow_summary(
+    user: User, keeping: Keeping, client: str, messages: Sequence[ClientMessage]
+) -> None:
+    """Note that a history is a program's summary alone, behind which its conversation goes on.
+
+    The answer to that is not stored; what follows it brings it along.
+    """
+    if len(messages) > MAX_MESSAGES:
+        return
+    known = _find_summarized(client, messages)
+    if known and known.summary_length == len(messages):
+        _take(known.row, _extend_key(f"{user.pk} {keeping.token_id}", messages))
 
 
 def _find_summarized(client: str, messages: Sequence[ClientMessage]) -> KnownHistory | None:

@@ -550,3 +550,55 @@ def test_an_answer_behind_a_summary_that_is_said_again_replaces_nothing(
     assert load_texts(session)[:6] == texts
     assert load_texts(session)[-2:] == ["Go on.", "a4"]
     assert not Message.objects.exclude(branch=None).exists()
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions"], indirect=True)
+def test_a_program_sends_its_summary_alone_in_the_middle_of_a_task(
+    post: Post, scripted: ScriptedModel, path: str
+) -> None:
+    """Continue does, as an answer. The newest result is in its request for the summary alone."""
+    tools = [{"type": "function", "function": {"name": "look"}}]
+    steps = [
+        Reply(text=f"Step {n}.", tool_calls=[make_tool_call("look", {"a": n}, id=f"c{n}")])
+        for n in range(1, 6)
+    ]
+    scripted.script(*steps[:3], Reply(text=LONG_SUMMARY), *steps[3:], Reply(text="Seen all."))
+    history: list[Any] = ["Look."]
+    question = "Please provide a concise summary of our conversation so far, capturing the key"
+    for number in range(1, 6):
+        if number == 4:
+            ask = {"role": "user", "content": f"{question} context, decisions made"}
+            post(*history, ask, tools=tools)
+            history = [{"role": "assistant", "content": LONG_SUMMARY}]
+        post(*history, tools=tools)
+        answer, result = write_round(path, f"c{number}", {"a": number})
+        history += [answer | {"content": f"Step {number}."}, result]
+    post(*history, tools=tools)
+    session = Session.objects.get()
+    assert load_call_ids(session) == ["c1", "c2", "c3", "c4", "c5"]
+    assert load_texts(session)[-1] == "Seen all."
+    assert not Message.objects.exclude(branch=None).exists()
+
+
+def test_a_history_without_any_message_of_the_user_is_stored(
+    post: Post, scripted: ScriptedModel, path: str
+) -> None:
+    scripted.script(
+        Reply(tool_calls=[make_tool_call("look", {"a": 2}, id="c2")]), Reply(text="On.")
+    )
+    if path == "/v1/messages":
+        tools: list[Any] = [{"name": "look", "input_schema": {"type": "object"}}]
+    else:
+        tools = [{"type": "function", "function": {"name": "look"}}]
+    history = write_round(path, "c1", {"a": 1})
+    post(*history, tools=tools)
+    post(*history, *write_round(path, "c2", {"a": 2}), tools=tools)
+    session = Session.objects.get()
+    assert load_texts(session) == [
+        "(Earlier messages are not shown.)",
+        "",
+        "seen",
+        "",
+        "seen",
+        "On.",
+    ]

@@ -25,6 +25,7 @@ from chatcore.contrib.compat.chat_completions.request import (
 from chatcore.contrib.compat.chat_completions.streams import wait_for_stopped_answer
 from chatcore.contrib.compat.client_messages import (
     ClientMessage,
+    begin_with_question,
     import_messages,
     store_files,
 )
@@ -371,7 +372,7 @@ def _start_turn(
             tools=tools,
             replaces=replaced_message,
         )
-    import_messages(session, history_match.new_messages)
+    import_messages(session, begin_with_question(session, history_match.new_messages))
     if repeated_pk is None:
         result = session.messages.exclude_superseded().order_by("seq").last()
     else:

@@ -17,6 +17,7 @@ from chatcore.contrib.compat.chat_completions.memory import find_session
 from chatcore.contrib.compat.chat_completions.streams import wait_for_stopped_answer
 from chatcore.contrib.compat.client_messages import (
     ClientMessage,
+    begin_with_question,
     import_messages,
     store_files,
 )
@@ -312,7 +313,7 @@ def _start_turn(
         return control.start_turn(
             session, content=question.content, attachments=file_ids, tools=tools
         )
-    import_messages(session, messages)
+    import_messages(session, begin_with_question(session, messages))
     last_message = session.messages.exclude_superseded().order_by("seq").last()
     if last_message is None:
         raise InvalidFieldError("input", NO_INPUT_DETAIL)
