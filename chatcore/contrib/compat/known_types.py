@@ -88,6 +88,16 @@ RESPONSES_ITEMS: Mapping[str, Handling] = {
     "web_search_call": Handling.LEFT_OUT,
     "ghost_snapshot": Handling.LEFT_OUT,  # Codex's own note of the state of its files
 }
+RESPONSES_PARTS: Mapping[str, Handling] = {
+    "input_text": Handling.CARRIED,
+    "output_text": Handling.CARRIED,
+    "summary_text": Handling.CARRIED,
+    "reasoning_text": Handling.CARRIED,
+    "refusal": Handling.CARRIED,
+    "input_image": Handling.CARRIED,
+    "input_file": Handling.CARRIED,
+    "input_audio": Handling.REFUSED,
+}
 COMPLETIONS_TOOLS: Mapping[str, Handling] = {
     "function": Handling.CARRIED,
     "web_search": Handling.LEFT_OUT,
@@ -144,6 +154,7 @@ TABLES: Mapping[str, Mapping[str, Handling]] = {
     "responses.input": RESPONSES_ITEMS,
     "chat_completions.tools": COMPLETIONS_TOOLS,
     "chat_completions.content": COMPLETIONS_PARTS,
+    "responses.content": RESPONSES_PARTS,
     "messages.tools": MESSAGES_TOOLS,
     "messages.content": MESSAGES_BLOCKS,
 }
@@ -153,7 +164,7 @@ def find_handling(table: str, type: str) -> Handling:
     """Return what happens to a type of a table; one that is not known is logged once."""
     handling = TABLES[table].get(type) or TABLES[table].get(drop_date(type))
     if handling is None:
-        _log_unknown(table, type[:64])
+        log_unknown(table, type[:64])
         return Handling.LEFT_OUT
     return handling
 
@@ -164,5 +175,6 @@ def drop_date(type: str) -> str:
 
 
 @cache
-def _log_unknown(table: str, type: str) -> None:
+def log_unknown(table: str, type: str) -> None:
+    """Log once that a type, or a field, of a program is not known."""
     logger.warning("%s of the type %r are not known and are left out", table, type)

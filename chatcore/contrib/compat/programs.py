@@ -223,6 +223,11 @@ def is_side_prompt(program: str, text: str) -> bool:
     return is_other or is_summary_prompt(program, text)
 
 
+def find_program(headers: Headers, body: Fields) -> str:
+    """Return the program that sent a request; empty for an unknown one."""
+    return _read_names(headers, body)[0]
+
+
 def _read_names(headers: Headers, body: Fields) -> tuple[str, _Names]:
     """Return the program that sent a request, empty for an unknown one, and its names."""
     for program, read in PROGRAMS.items():

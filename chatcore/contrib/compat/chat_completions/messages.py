@@ -87,6 +87,13 @@ def get_trailing_results(messages: Sequence[ClientMessage]) -> list[ClientMessag
     return list(messages[start:])
 
 
+def _parse_arguments(value: object, path: str) -> str:
+    """Return the arguments of a call as JSON; some clients send them as an object."""
+    if isinstance(value, Mapping):
+        return json.dumps(value, ensure_ascii=False)
+    return parse_text(value, f"{path}.arguments")
+
+
 def normalize_arguments(arguments: str) -> str:
     """Return JSON text in a form that is equal for equal values; other text unchanged."""
     try:
@@ -175,7 +182,7 @@ def _parse_calls(value: object, path: str) -> Iterator[ToolCall]:
         yield ToolCall(
             id=parse_required_text(call.get("id"), f"{call_path}.id"),
             name=parse_required_text(function.get("name"), f"{function_path}.name"),
-            arguments=parse_text(function.get("arguments") or "", f"{function_path}.arguments"),
+            arguments=_parse_arguments(function.get("arguments") or "", function_path),
         )
 
 

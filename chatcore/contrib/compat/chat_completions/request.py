@@ -22,13 +22,14 @@ from chatcore.contrib.compat.chat_completions.messages import parse_messages
 from chatcore.contrib.compat.client_messages import ClientFunction, ClientMessage, build_tools
 from chatcore.contrib.compat.content_parts import iterate_objects
 from chatcore.contrib.compat.custom_tools import CustomDescription
-from chatcore.contrib.compat.known_types import Handling, find_handling
+from chatcore.contrib.compat.known_types import Handling, find_handling, log_unknown
 from chatcore.contrib.compat.model_aliases import find_model
 from chatcore.contrib.compat.programs import (
     MAX_SESSION_NAME_CHARS,
     SESSION_HEADER,
     Keeping,
     ThreadName,
+    find_program,
     name_thread,
 )
 from chatcore.providers import registry as provider_registry
@@ -141,7 +142,9 @@ def parse_completion_request(
     system, messages, left_out_parts = parse_messages(values.get("messages"), model)
     definitions, left_out_tools = _parse_tools(body.tools)
     tools = build_tools(definitions, model)
-    refuse_unknown_fields(values, KNOWN_FIELDS, model, NOT_CARRIED)
+    unknown_fields = list_unknown_fields(values, KNOWN_FIELDS, model)
+    if not find_program(headers, values):
+        refuse_fields(unknown_fields, NOT_CARRIED)
     return CompletionRequest(
         model=model,
         model_name=body.model,
@@ -155,6 +158,7 @@ def parse_completion_request(
         on_divergence=parse_on_divergence(headers),
         ignored_fields=(
             *_list_ignored_fields(values, model),
+            *leave_out(unknown_fields),
             *left_out_tools,
             *left_out_parts,
         ),
@@ -209,14 +213,29 @@ def get_usable_model(user: User, name: str | None) -> AiModel:
     return model
 
 
-def refuse_unknown_fields(
-    body: Mapping[str, object], known_names: AbstractSet[str], model: AiModel, detail: str
-) -> None:
-    """Raise the 400 problem for the first field that would change the answer and is not carried."""
-    for name in sorted(body.keys() - known_names - list_extra_names(model.provider)):
-        # Clients send an empty value for what they leave to the server.
-        if body[name] not in (None, False, 0, "", [], {}):
-            raise InvalidFieldError(name, detail)
+def list_unknown_fields(
+    body: Mapping[str, object], known_names: AbstractSet[str], model: AiModel
+) -> list[str]:
+    """Return the names of the fields that may change the answer and are not carried."""
+    names = sorted(body.keys() - known_names - list_extra_names(model.provider))
+    # Clients send an empty value for what they leave to the server.
+    return [name for name in names if body[name] not in (None, False, 0, "", [], {})]
+
+
+def refuse_fields(names: Sequence[str], detail: str) -> None:
+    """Raise the 400 problem for the first of these fields."""
+    if names:
+        raise InvalidFieldError(names[0], detail)
+
+
+def leave_out(names: Sequence[str]) -> Sequence[str]:
+    """Return the names of fields of a coding program that are not known, each logged once.
+
+    Nobody can change what such a program sends, and its next version sends more.
+    """
+    for name in names:
+        log_unknown("fields", name[:64])
+    return names
 
 
 def build_ignored_header(names: Collection[str]) -> dict[str, str]:

@@ -177,7 +177,7 @@ def _add_search_result(blocks: Blocks, block: Mapping[str, object], path: str) -
 
 
 def _parse_call(block: Mapping[str, object], path: str) -> ToolCall:
-    arguments = require_object(block.get("input"), f"{path}.input")
+    arguments = require_object(block.get("input") or {}, f"{path}.input")
     return ToolCall(
         id=parse_required_text(block.get("id"), f"{path}.id"),
         name=parse_required_text(block.get("name"), f"{path}.name"),

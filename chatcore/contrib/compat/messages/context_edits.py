@@ -1,5 +1,6 @@
 """What a client asks to be done with its context: `context_management` and `compaction`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -111,6 +112,24 @@ class ContextManagement(Edit):
     edits: list[
         Annotated[CompactEdit | ClearTools | ClearThinking, Field(discriminator="type")]
     ] = []
+
+
+EDIT_TYPES = ("compact_20260112", "clear_tool_uses_20250919", "clear_thinking_20251015")
+
+
+def drop_unknown_edits(body: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
+    """Return a body without edits of types that are not known, and their names as fields."""
+    management = body.get("context_management")
+    edits = management.get("edits") if isinstance(management, Mapping) else None
+    if not (isinstance(management, Mapping) and isinstance(edits, list)):
+        return body, []
+    types = [edit.get("type") if isinstance(edit, Mapping) else None for edit in edits]
+    unknown_types = [type for type in types if isinstance(type, str) and type not in EDIT_TYPES]
+    kept_edits = [edit for edit, type in zip(edits, types, strict=True) if type in EDIT_TYPES]
+    if not unknown_types:
+        return body, []
+    body = {**body, "context_management": {**management, "edits": kept_edits}}
+    return body, [f"context_management.{type[:64]}" for type in unknown_types]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,15 +18,18 @@ from chatcore.contrib.compat.bodies import Body
 from chatcore.contrib.compat.chat_completions.request import (
     CompletionRequest,
     get_usable_model,
+    leave_out,
+    list_unknown_fields,
     parse_on_divergence,
     parse_session_name,
-    refuse_unknown_fields,
+    refuse_fields,
 )
 from chatcore.contrib.compat.client_messages import build_tools
 from chatcore.contrib.compat.messages.context_edits import (
     ContextEdits,
     ContextManagement,
     Summarize,
+    drop_unknown_edits,
     sort_edits,
 )
 from chatcore.contrib.compat.messages.input_messages import parse_input
@@ -36,7 +39,12 @@ from chatcore.contrib.compat.messages.request_tools import (
     parse_tools,
 )
 from chatcore.contrib.compat.messages.threads import ContinuedThread, NewThread, find_thread
-from chatcore.contrib.compat.programs import Keeping, ThreadName, name_thread
+from chatcore.contrib.compat.programs import (
+    Keeping,
+    ThreadName,
+    find_program,
+    name_thread,
+)
 from chatcore.providers.anthropic import PARAM_NAMES
 from chatcore.providers.base import parse_count
 from chatcore.providers.params import get_thinking, list_extra_names
@@ -264,9 +272,13 @@ def parse_message_request(
 
     Raises the 400 problem that names the field, 404 for an unknown model, and TooLargeProblem.
     """
+    is_program = bool(isinstance(values, Mapping) and find_program(headers, values))
+    values, unknown_edits = drop_unknown_edits(values) if is_program else (values, [])
     body = MessageBody.parse(values)
     model = get_usable_model(user, body.model)
-    refuse_unknown_fields(values, KNOWN_FIELDS, model, "This is not supported here.")
+    unknown_fields = list_unknown_fields(values, KNOWN_FIELDS, model)
+    if not is_program:
+        refuse_fields(unknown_fields, "This is not supported here.")
     parsed_input = parse_input(values, model)
     edits = sort_edits(body.context_management, body.compaction)
     if not (parsed_input.messages or parsed_input.compaction or edits.summarize):
@@ -300,6 +312,7 @@ def parse_message_request(
         on_divergence=parse_on_divergence(headers),
         ignored_fields=(
             *_list_ignored_fields(values, headers, model),
+            *leave_out([*unknown_fields, *unknown_edits]),
             *left_out,
             *parsed_input.left_out,
         ),

@@ -11,7 +11,8 @@ from chatcore.contrib.compat.chat_completions.errors import OpenAIProblem
 from chatcore.contrib.compat.chat_completions.request import (
     NOT_CARRIED,
     get_usable_model,
-    refuse_unknown_fields,
+    list_unknown_fields,
+    refuse_fields,
 )
 from chatcore.providers.params import list_extra_names
 from chatcore.providers.registry import get_capabilities
@@ -86,7 +87,7 @@ def parse_passed_request(user: User, path: str, body: Any) -> PassedRequest:
     if not isinstance(body.get(required_field), str | list) or not body[required_field]:
         raise InvalidFieldError(required_field, "A text, or a list.")
     known_names = names | {required_field, "model"}
-    refuse_unknown_fields(body, known_names, model, NOT_CARRIED)
+    refuse_fields(list_unknown_fields(body, known_names, model), NOT_CARRIED)
     known_names |= list_extra_names(model.provider)
     values = {name: value for name, value in body.items() if name in known_names}
     return PassedRequest(model=model, path=path, body=values | {"model": model.name})

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.client_messages import ClientMessage, add_system_text
 from chatcore.contrib.compat.content_parts import (
+    Content,
     iterate_objects,
     join_texts,
     limit_messages,
@@ -155,7 +156,7 @@ class _InputParser:
 
     def _add_message(self, item: Mapping[str, object], path: str) -> None:
         role = item.get("role")
-        content = parse_content(item.get("content"), f"{path}.content", FILE_READERS)
+        content = self._parse_content(item.get("content"), f"{path}.content")
         limit_text(content.text, f"{path}.content")
         if role in SYSTEM_ROLES:
             if content.files:
@@ -177,6 +178,12 @@ class _InputParser:
         else:
             detail = "One of user, assistant, system, developer."
             raise InvalidFieldError(f"{path}.role", detail)
+
+    def _parse_content(self, value: object, path: str) -> Content:
+        """Return the content of a message or an output, and note the parts that are left out."""
+        content = parse_content(value, path, FILE_READERS, table="responses.content")
+        self.result.ignored_fields += [f"input.content.{type[:64]}" for type in content.left_out]
+        return content
 
     def _add_agent_message(self, item: Mapping[str, object], path: str) -> None:
         """Add what one agent of a program wrote to this one.
@@ -250,7 +257,9 @@ class _InputParser:
     def _add_output(self, item: Mapping[str, object], path: str) -> None:
         call_id = parse_required_text(item.get("call_id"), f"{path}.call_id")
         # One of any length is accepted, and cut when it is stored.
-        content = parse_content(item.get("output"), f"{path}.output", FILE_READERS)
+        output = item.get("output")
+        output = _write_output(output) if isinstance(output, Mapping) else output
+        content = self._parse_content(output, f"{path}.output")
         self.result.messages.append(
             ClientMessage(role="tool", content=content.text, call_id=call_id, files=content.files)
         )
