@@ -17,6 +17,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 
 from django.contrib.auth.models import User
 from django.db import DatabaseError
@@ -68,7 +69,7 @@ def find_known_history(
     answer_index = _find_last_answer(messages)
     key = _extend_key(f"{user.pk} {keeping.token_id}", messages[:answer_index])
     whole_key = _extend_key(key, messages[answer_index:])
-    row = _choose_row(key, whole_key, messages[answer_index]) if answer_index else None
+    row = _choose_row(key, messages[answer_index:]) if answer_index else None
     if row and _take(row, whole_key):
         summary_length = 0
         if row.session and messages[0].role == "assistant":
@@ -118,7 +119,7 @@ def find_asked_session(
     if not answer_index:
         return None
     key = _extend_key(f"{user.pk} {keeping.token_id}", history[:answer_index])
-    row = _choose_row(key, _extend_key(key, history[answer_index:]), history[answer_index])
+    row = _choose_row(key, history[answer_index:])
     return row.session if row else None
 
 
@@ -172,24 +173,28 @@ def _find_last_answer(messages: Sequence[ClientMessage]) -> int:
     return max((index for index, role in enumerate(roles) if role == "assistant"), default=0)
 
 
-def _choose_row(key: str, whole_key: str, answer: ClientMessage) -> HistoryKey | None:
+def _choose_row(key: str, messages: Sequence[ClientMessage]) -> HistoryKey | None:
     """Return the row of the conversation that a history continues.
 
-    A request that comes again because its answer failed belongs to the same conversation.
+    `key` is of what comes before the last answer, and `messages` are that and what follows it. A
+    request that comes again because its answer failed belongs to the same conversation, and so does
+    a message behind a question whose answer the user has stopped.
     """
-    rows = HistoryKey.objects.filter(key__in=(key, whole_key)).order_by("-pk")
+    keys = accumulate(messages, lambda key, message: _extend_key(key, [message]), initial=key)
+    keys_of_stopped = list(keys)[2:][-MAX_CANDIDATES:]
+    rows = HistoryKey.objects.filter(key__in=(key, *keys_of_stopped)).order_by("-pk")
     candidates = [
         row
         for row in rows.select_related("session__model__provider")[:MAX_CANDIDATES]
         if row.session is None or row.session.discard_at is None
     ]
     for row in candidates:
-        if row.key == whole_key and row.session and _has_failed(row.session):
+        if row.key in keys_of_stopped and row.session and _has_failed(row.session):
             return row
     candidates = [row for row in candidates if row.key == key]
     if len(candidates) > 1:
         for row in candidates:
-            if row.session and _has_answer(row.session, answer):
+            if row.session and _has_answer(row.session, messages[0]):
                 return row
         # The answer is of none of the stored ones, so this is another conversation.
         candidates = [row for row in candidates if row.session is None] or candidates

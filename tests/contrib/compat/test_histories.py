@@ -602,3 +602,20 @@ def test_a_history_without_any_message_of_the_user_is_stored(
         "seen",
         "On.",
     ]
+
+
+def test_a_message_behind_a_question_whose_answer_was_stopped(
+    post: Post, scripted: ScriptedModel
+) -> None:
+    """Cline keeps the question and drops what there was of the answer."""
+    scripted.script(Reply(text="a1"), Reply(text="a2"), Reply(status=401, text="No."))
+    post("q1")
+    post("q1", "a1", "q2")
+    post("q1", "a1", "q2", "a2", "long", status=502)
+    scripted.script(Reply(text="a4"), Reply(text="a5"))
+    history = write("q1", "a1", "q2", "a2", "long") + write("q4")
+    post(*history)
+    post(*history, {"role": "assistant", "content": "a4"}, {"role": "user", "content": "q5"})
+    session = Session.objects.get()
+    assert load_texts(session)[-5:] == ["long", "q4", "a4", "q5", "a5"]
+    assert not Message.objects.exclude(branch=None).exists()
