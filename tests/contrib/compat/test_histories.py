@@ -521,6 +521,9 @@ def test_a_title_over_responses_stays_out_of_the_named_session(
         turn_runner.drain()
     session = Session.objects.get()
     assert (session.message_count, session.system_prompt) == (2, "")
+    title = client.responses.create(model=MODEL, instructions=system, input="Plan a trip.")
+    turn_runner.drain()
+    assert client.responses.retrieve(title.id).output_text
 
 
 def test_a_summary_over_responses_is_stored_where_its_client_says_so(client: OpenAI) -> None:

@@ -12,6 +12,7 @@ from django.contrib.auth.models import User
 from chatcore.contrib.compat import summary_notes
 from chatcore.contrib.compat.chat_completions.memory import find_session
 from chatcore.contrib.compat.chat_completions.side_calls import (
+    asks_beside,
     is_side_call,
     is_summary_call,
     may_ask_by_system,
@@ -90,9 +91,21 @@ def find_summarized(
 
 
 def _is_beside(user: User, request: ResponseRequest) -> bool:
-    if is_side_call(request, lambda: find_session(user, request.thread.name)):
+    """Return True for what programs ask beside a conversation.
+
+    A title that a client asks for without a name, or behind an earlier response, is stored like
+    every response.
+    """
+    thread = request.thread
+    if thread.is_beside or asks_beside(thread.program, request.messages):
         return True
-    if not may_ask_by_system(request) or not request.keeping.is_on or request.thread.name:
+    if request.previous_response_id:
+        return False
+    if thread.name:
+        return is_side_call(request, lambda: find_session(user, thread.name))
+    if is_summary_call(request):
+        return True
+    if not (may_ask_by_system(request) and request.keeping.is_on):
         return False
     sessions = _find_sessions(user, request)
     return bool(sessions) and sessions[0].system_prompt != request.system

@@ -154,7 +154,7 @@ def test_what_no_table_knows_is_left_out_named_and_logged_once(
     client: OpenAI, scripted: ScriptedModel, caplog: pytest.LogCaptureFixture
 ) -> None:
     recording = load_recording("codex-0.171.0-gpt-5.5")
-    known_types._log_unknown.cache_clear()
+    known_types.log_unknown.cache_clear()
     body = recording["body"]
     body["tools"].append({"type": "telepathy", "range": "far"})
     body["input"].insert(1, {"type": "mood_ring", "color": "green"})
