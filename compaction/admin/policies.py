@@ -37,6 +37,7 @@ from compaction.core.rules import FLAG, Rule
 from compaction.core.systems import has_systems
 from compaction.models import CompactionPolicy
 from compaction.runs import engine
+from compaction.summaries.templates import SUMMARY_TEMPLATES, TEMPLATE
 
 MAX_SHOWN = 160  # characters of a base's value beside its field
 STAGES_FIELD = "stages"
@@ -204,6 +205,8 @@ def _build_field(knob: Field[object], label: str) -> forms.Field:
 def _list_choices(rule: Rule) -> list[str]:
     if rule is FLAG:
         return ["true", "false"]
+    if rule is TEMPLATE:
+        return list(SUMMARY_TEMPLATES)
     if rule.expectation.startswith("one of "):
         return rule.expectation.removeprefix("one of ").split(", ")
     return []

@@ -5,6 +5,8 @@ The texts are behavior and our own: a model reads them. The systems add theirs (
 
 from dataclasses import dataclass
 
+from compaction.core.rules import Rule
+
 STYLE_REMARK = "Write plain factual sentences about the conversation, not a further message of it"
 
 
@@ -84,3 +86,6 @@ PARTS_INSTRUCTION = (
 
 SUMMARY_TEMPLATES: dict[str, SummaryTemplate] = {"facts": FACTS}
 """The templates that a policy may name. The systems add theirs."""
+
+TEMPLATE = Rule("the name of a template", lambda name: name in SUMMARY_TEMPLATES)
+"""What the setting of a template takes."""

@@ -218,6 +218,7 @@ def test_a_policy_has_a_field_for_each_knob(operator: Client) -> None:
     assert fields["stages"] == "dedupe_file_reads, summarize"
     html = operator.get(address).content.decode()
     assert "Takes a ratio between 0 and 1. In lota: <code>" in html
+    assert '<option value="workstream">workstream</option>' in html
     assert operator.post(address, fields).status_code == 302
     row.refresh_from_db()
     assert row.overrides == overrides

@@ -19,7 +19,7 @@ from compaction.core.rules import (
     require_template,
     require_values_by_name,
 )
-from compaction.summaries.templates import SUMMARY_TEMPLATES as TEMPLATES
+from compaction.summaries.templates import TEMPLATE
 
 Basis = Literal["window", "input"]
 ProtectionKind = Literal["token_ratio", "count", "count_ratio", "per_role", "user_turns"]
@@ -205,7 +205,7 @@ class WritingKnobs(KnobGroup):
 
     prefix: ClassVar[str] = "summary"
     template: str = knob(
-        Rule("the name of a template", lambda value: value in TEMPLATES),
+        TEMPLATE,
         "facts",
         "The prompt, and with it the form of the summary.",
     )
