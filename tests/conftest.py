@@ -5,6 +5,7 @@ import gc
 import itertools
 import os
 import threading
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
@@ -58,25 +59,34 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--first-rows", type=int, metavar="N", help="of each table of cases only N")
+    parser.addoption("--rows", type=int, metavar="N", help="of each table of cases only N rows")
 
 
 @pytest.hookimpl(trylast=True)  # after the choice by markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    choose_first_rows(config, items)
+    choose_rows(config, items)
     begin_with_the_lasting(config, items)
 
 
-def choose_first_rows(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out all but the first rows of each table of cases, where --first-rows asks for it."""
-    count = config.getoption("--first-rows")
+def choose_rows(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out all but some rows of each table of cases, where --rows asks for it.
+
+    The name of the test says which rows: tests that share a table run different rows of it, and
+    each test always the same.
+    """
+    count = config.getoption("--rows")
     if not count:
         return
     tables: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        tables[item.nodeid.partition("[")[0]].append(item)
-    config.hook.pytest_deselected(items=[item for rows in tables.values() for item in rows[count:]])
-    items[:] = [item for rows in tables.values() for item in rows[:count]]
+        whole = item.get_closest_marker("all_rows")
+        tables[item.nodeid if whole else item.nodeid.partition("[")[0]].append(item)
+    chosen: set[pytest.Item] = set()
+    for name, rows in tables.items():
+        first = zlib.crc32(name.encode())
+        chosen |= {rows[(first + k * len(rows) // count) % len(rows)] for k in range(count)}
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = [item for item in items if item in chosen]
 
 
 def begin_with_the_lasting(config: pytest.Config, items: list[pytest.Item]) -> None:

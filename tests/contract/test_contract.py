@@ -22,6 +22,7 @@ def compare(name: str, lines: Iterable[str]) -> None:
     assert text.splitlines() == path.read_text().splitlines()
 
 
+@pytest.mark.all_rows
 @pytest.mark.parametrize(
     ("name", "list_lines"),
     [

@@ -11,7 +11,7 @@ from django.db import connection
 
 from tests.support.old_databases import create_database
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.program]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.program, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"```python\n# ((?:people|host)/\w+\.py)\n(.*?)```", re.DOTALL)
 TALK = ROOT / "tests" / "support" / "embedded_talk.py"

@@ -247,6 +247,7 @@ def test_what_pages_name_is_there() -> None:
     assert not faults, "\n".join(faults)
 
 
+@pytest.mark.all_rows
 @pytest.mark.parametrize(
     "span",
     [

@@ -23,17 +23,20 @@ def require_no_change(preset: str, seeds: range) -> None:
     )
 
 
+@pytest.mark.all_rows
 @pytest.mark.parametrize("preset", PRESETS)
 def test_decisions_are_those_that_were_frozen(preset: str) -> None:
     require_no_change(preset, range(QUICK_COUNT))
 
 
 @pytest.mark.slow
+@pytest.mark.all_rows
 @pytest.mark.parametrize("preset", PRESETS)
 def test_all_decisions_are_those_that_were_frozen(preset: str) -> None:
     require_no_change(preset, range(QUICK_COUNT, COUNT))
 
 
+@pytest.mark.all_rows
 @pytest.mark.parametrize("preset", PRESETS)
 def test_the_conversations_reach_every_kind_of_decision(preset: str) -> None:
     missing = {"applied", "skipped", "failed", *PRESETS[preset].stages}

@@ -115,6 +115,7 @@ def collect_texts(client: Client, path: str, language: str) -> set[str]:
 
 
 @pytest.mark.heavy
+@pytest.mark.all_rows
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_text_of_a_page_stays_english(
     signed_in: Client, staff_session: Session, user: User, language: str

@@ -95,6 +95,7 @@ def test_new_texts_wait_for_a_translation_and_old_ones_go(tmp_path: Path, settin
     assert set(translations_by_text(catalog)) == {("%(n)s day", "%(n)s days"), ("Runs",)}
 
 
+@pytest.mark.all_rows
 @pytest.mark.parametrize(
     ("language", "amount"), [("en", "$3.50"), ("de", "3,50 $"), ("fr", "3,50\N{NO-BREAK SPACE}$")]
 )
