@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Literal
@@ -57,44 +57,22 @@ NO_CREDIT = re.compile(r"insufficient.quota|exceeded your current quota", re.I)
 CACHE_LIFETIME = timedelta(minutes=5)  # without use; the shortest of the providers
 
 
+@dataclass(eq=False)
 class CallFailed(Exception):
-    """A call of a language model ended without an answer.
+    """A call of a language model ended without an answer."""
 
-    `too_long` means that the provider refused the request for its length; `tokens` and `window` are
-    then the provider's numbers, in tokens, where it gave them. `temperature` means that the model
-    does not accept the temperature. `seconds` is how long the call was waited for, where it was
-    stopped. `is_throttled` means that the provider takes no more requests at the moment, for
-    `retry_after` seconds where it says so. `is_filtered` means that it refuses what the messages
-    say, `is_refused` that it refuses the request for a reason that is not known. `is_final` means
-    that another call would fail too, as with a refused key.
-    """
-
-    def __init__(
-        self,
-        detail: str,
-        *,
-        too_long: bool = False,
-        tokens: int | None = None,
-        window: int | None = None,
-        temperature: bool = False,
-        seconds: float | None = None,
-        is_throttled: bool = False,
-        retry_after: float | None = None,
-        is_filtered: bool = False,
-        is_refused: bool = False,
-        is_final: bool = False,
-    ) -> None:
-        super().__init__(detail)
-        self.too_long = too_long
-        self.tokens = tokens
-        self.window = window
-        self.temperature = temperature
-        self.seconds = seconds
-        self.is_throttled = is_throttled
-        self.retry_after = retry_after
-        self.is_filtered = is_filtered
-        self.is_refused = is_refused
-        self.is_final = is_final
+    detail: str
+    _: KW_ONLY
+    too_long: bool = False  # the provider refused the request for its length
+    tokens: int | None = None  # the provider's numbers then, where it gave them
+    window: int | None = None
+    temperature: bool = False  # the model does not accept the temperature
+    seconds: float | None = None  # how long the call was waited for, where it was stopped
+    is_throttled: bool = False  # the provider takes no more requests at the moment
+    retry_after: float | None = None  # seconds, where it says so
+    is_filtered: bool = False  # the provider refuses the contents of the messages
+    is_refused: bool = False  # it refuses the request for a reason that is not known
+    is_final: bool = False  # another call would fail too, as with a refused key
 
 
 class ModelNotUsable(Exception):
