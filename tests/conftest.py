@@ -19,6 +19,7 @@ from knox.models import AuthToken
 from rest_framework.test import APIClient
 
 import chatcore.urls  # noqa: F401 - the pages of the admin, in the order in which they register
+from chatcore.base import rare_rows
 from chatcore.base.rest import turn_rate
 from chatcore.base.runner import turn_runner
 from chatcore.contrib.metrics import definitions, snapshots
@@ -224,6 +225,13 @@ def give_back_at_once(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
 def unhurried_deletion() -> None:
     """Let a deletion end in its request, however slow the machine is."""
     deletion.REQUEST_SECONDS = waiting.PATIENCE_SECONDS
+
+
+@pytest.fixture(autouse=True)
+def forget_rare_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask for rare rows once a test, however long it takes."""
+    monkeypatch.setattr(rare_rows, "FRESH_SECONDS", 3_600.0)
+    rare_rows.RareRows.forget()
 
 
 @pytest.fixture(autouse=True)

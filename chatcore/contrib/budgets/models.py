@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models import Q
 
 from chatcore.accounts.spending import NO_SESSION, Purpose
+from chatcore.base.rare_rows import RareRow, RareRowQuerySet, RareRows
 
 COST_UNIT = Decimal("1e-12")  # the smallest cost: a millionth of a price's last digit
 
@@ -85,7 +86,7 @@ class UsageSum(models.Model):
         return self.cost_units * COST_UNIT
 
 
-class Budget(models.Model):
+class Budget(RareRow):
     """What the calls of a user, of a group's members together, or of everyone may cost."""
 
     class Period(models.TextChoices):
@@ -115,6 +116,8 @@ class Budget(models.Model):
     )
     is_active = models.BooleanField(default=True)
 
+    objects = RareRowQuerySet["Budget"].as_manager()
+
     class Meta:
         db_table = "chatcore_budget"
         constraints = [
@@ -132,3 +135,6 @@ class Budget(models.Model):
             raise ValidationError("A budget is of a user or of a group, not of both.")
         if self.warning_percent > 100:
             raise ValidationError({"warning_percent": "At most 100 percent."})
+
+
+ACTIVE_BUDGETS = RareRows("chatcore_budget", "is_active")

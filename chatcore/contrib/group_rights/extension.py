@@ -3,7 +3,7 @@
 from typing import Any
 
 from chatcore.accounts.rights import Kind
-from chatcore.contrib.group_rights.models import GroupRights
+from chatcore.contrib.group_rights.models import GROUP_RIGHTS, GroupRights
 from chatcore.extension import Extension
 
 SWITCHES = {Kind.MODEL: "limits_models", Kind.POLICY: "limits_policies", Kind.TOOL: "limits_tools"}
@@ -14,9 +14,9 @@ class GroupLimits(Extension):
 
     def limit_names(self, user_ids: Any, kind: Kind) -> frozenset[str] | None:
         """Return what any of the user's groups allows; None where none says anything."""
-        limits = GroupRights.objects.filter(**{SWITCHES[kind]: True})
-        if not limits.exists():  # in most places no group limits anybody; this is quickly asked
+        if not GROUP_RIGHTS.may_exist():
             return None
+        limits = GroupRights.objects.filter(**{SWITCHES[kind]: True})
         lists = list(
             limits.filter(group__user__in=user_ids).values_list(f"{kind}_names", flat=True)
         )

@@ -4,8 +4,10 @@ from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.db import models
 
+from chatcore.base.rare_rows import RareRow, RareRowQuerySet, RareRows
 
-class GroupRights(models.Model):
+
+class GroupRights(RareRow):
     """What a group's members may use: language models, compaction policies and tools.
 
     Where a switch is off, the group says nothing about that kind. A name may end with `*`, which
@@ -31,6 +33,8 @@ class GroupRights(models.Model):
         ),
     )
 
+    objects = RareRowQuerySet["GroupRights"].as_manager()
+
     class Meta:
         db_table = "chatcore_grouprights"
         verbose_name = "rights of a group"
@@ -44,6 +48,9 @@ class GroupRights(models.Model):
         for field in ("model_names", "policy_names", "tool_names"):
             if not _is_name_list(getattr(self, field)):
                 raise ValidationError({field: "A list of names."})
+
+
+GROUP_RIGHTS = RareRows("chatcore_grouprights", "limits_models OR limits_policies OR limits_tools")
 
 
 def _is_name_list(value: object) -> bool:

@@ -24,7 +24,7 @@ from chatcore.base.databases.clock import read_clock
 from chatcore.base.net import outbound
 from chatcore.base.net.address_guard import NotReached
 from chatcore.base.threads import keep_trying, outlive_errors, run_in_thread
-from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
+from chatcore.contrib.webhooks.models import ACTIVE_WEBHOOKS, Webhook, WebhookDelivery
 from chatcore.events.types import Event, EventType
 from models_registry import keys
 
@@ -71,7 +71,7 @@ def queue_deliveries(session_id: UUID, events: Iterable[Event]) -> None:
     This joins the caller's transaction, so an event that is rolled back is never announced.
     """
     webhook_events = [event for event in events if event.name in WEBHOOK_EVENTS]
-    if not webhook_events:
+    if not (webhook_events and ACTIVE_WEBHOOKS.may_exist()):
         return
     active_webhooks = Webhook.objects.filter(is_active=True, owner__chat_sessions=session_id)
     if not active_webhooks.exists():  # nearly always, and three times as quickly asked

@@ -7,8 +7,10 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from chatcore.base.rare_rows import RareRow, RareRowQuerySet, RareRows
 
-class Webhook(models.Model):
+
+class Webhook(RareRow):
     """A URL of the owner that receives events, as the specification Standard Webhooks describes."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -27,6 +29,7 @@ class Webhook(models.Model):
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
+    objects = RareRowQuerySet["Webhook"].as_manager()
     secret_columns = ("secret",)
 
     class Meta:
@@ -35,6 +38,9 @@ class Webhook(models.Model):
 
     def __str__(self) -> str:
         return self.url
+
+
+ACTIVE_WEBHOOKS = RareRows("chatcore_webhook", "is_active")
 
 
 class WebhookDelivery(models.Model):
