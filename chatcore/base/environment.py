@@ -8,11 +8,12 @@ silent default.
 import contextlib
 import importlib.util
 import json
+import os
 import re
 import secrets
 import warnings
 import zoneinfo
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
@@ -24,7 +25,28 @@ from django.core.exceptions import ImproperlyConfigured
 from chatcore.base import secret_files
 from chatcore.base.extras import require_extra
 
+
+class FilledVariables(Mapping[str, str]):
+    """The environment without its empty variables: `X=` means the same as no X.
+
+    Compose files write `${X:-}`, and unit files have lines to fill in.
+    """
+
+    def __getitem__(self, name: str) -> str:
+        value = os.environ[name]
+        if not value.strip():
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, value in os.environ.items() if value.strip())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 env = environ.Env()
+env.ENVIRON = FilledVariables()
 
 FALSE_WORDS = ("false", "off", "no", "n", "0")
 # Parts that are not only dots: browsers take those for steps.
