@@ -51,7 +51,7 @@ from compaction.core.outcome import MessageOutcome, Outcome
 from compaction.core.policy import Policy
 from compaction.core.systems import describe_traits
 from compaction.core.transcript import Transcript, TranscriptEdit
-from compaction.models import CompactionRun, SessionState
+from compaction.models import FORGOTTEN_TEXT, CompactionRun, SessionState
 from compaction.runs import history, leases
 from compaction.sessions.background import NOTHING, render_background
 from compaction.sessions.memory_app import get_memory
@@ -298,6 +298,7 @@ def _serialize_records(
 
 def skip_run(run: CompactionRun, reason: str, *, tokens: int | None = None) -> None:
     """End a run that changed nothing, with the reason. Raises RunLeaseLost."""
+    reason = _leave_out_quotations(run, reason)
     payload: CompactionEndedPayload = {"run": str(run.pk), "reason": reason}
     with transaction.atomic():
         append_events(run.session_id, (EventType.COMPACTION_SKIPPED, payload))
@@ -320,6 +321,7 @@ def fail_run(
     row (docs/origins.md, "FEAT-011, Failure Handling Rules").
     """
     trims_requests = context is not None and _should_trim_requests(context, tokens or 0)
+    reason = _leave_out_quotations(run, reason)
     payload: CompactionEndedPayload = {"run": str(run.pk), "reason": reason}
     events: list[NewEvent] = [(EventType.COMPACTION_FAILED, payload)]
     if trims_requests and context is not None:
@@ -335,6 +337,12 @@ def fail_run(
         )
         _record_failure(run, trims_requests=trims_requests)
     logger.warning("compaction run %s of session %s failed: %s", run.pk, run.session_id, reason)
+
+
+def _leave_out_quotations(run: CompactionRun, reason: str) -> str:
+    """Return why a run ended, in words that quote nothing if a message was deleted meanwhile."""
+    forgets = CompactionRun.objects.filter(pk=run.pk, keeps_words=False).exists()
+    return FORGOTTEN_TEXT if reason and forgets else reason
 
 
 def _should_trim_requests(context: SessionContext, tokens: int) -> bool:

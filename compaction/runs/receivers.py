@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 
 from chatcore.events.log import append_events
 from chatcore.events.types import ContextUsagePayload, EventType
-from chatcore.models import Session
+from chatcore.models import Session, SessionEvent
 from compaction.models import FORGOTTEN_TEXT, OPEN_STATUSES, CompactionRun, ModelCall, SessionState
 from compaction.runs import engine
 from compaction.sessions import calibration, request_size, session_context
@@ -26,6 +26,12 @@ Trigger = CompactionRun.Trigger
 
 # In place of the state of a run. A run without any state is of an old version, which stored none.
 FORGOTTEN_STATE = {"forgotten": True}
+END_EVENTS = (
+    EventType.COMPACTION_APPLIED,
+    EventType.COMPACTION_SKIPPED,
+    EventType.COMPACTION_FAILED,
+)
+EVENTS_AT_ONCE = 500
 
 
 def measure_and_request_run(*, session_id: UUID, is_response: bool = True, **_: object) -> None:
@@ -185,6 +191,20 @@ def _forget_words(session_id: UUID) -> None:
     closed_runs.exclude(instructions="").update(instructions="")
     closed_runs.exclude(error="").update(error=FORGOTTEN_TEXT)
     closed_runs.exclude(reason="").update(reason=FORGOTTEN_TEXT)
+    _forget_words_of_events(session_id)
+
+
+def _forget_words_of_events(session_id: UUID) -> None:
+    """Blank the reasons in the events of runs, and delete what ended runs showed of summaries."""
+    events = SessionEvent.objects.filter(session=session_id)
+    open_runs = CompactionRun.objects.filter(session_id=session_id, status__in=OPEN_STATUSES)
+    open_ids = [str(pk) for pk in open_runs.values_list("pk", flat=True)]
+    progress = events.filter(name=EventType.COMPACTION_PROGRESS)
+    progress.exclude(data__run__in=open_ids).delete()
+    ends = [event for event in events.filter(name__in=END_EVENTS) if event.data["reason"]]
+    for event in ends:
+        event.data["reason"] = FORGOTTEN_TEXT
+    SessionEvent.objects.bulk_update(ends, ["data"], batch_size=EVENTS_AT_ONCE)
 
 
 def select_covering_runs(session_id: UUID, first_seq: int) -> QuerySet[CompactionRun]:

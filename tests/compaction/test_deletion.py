@@ -14,7 +14,7 @@ from django.urls import reverse
 from rest_framework.test import APIClient
 
 from chatcore.context import revisions
-from chatcore.models import Session
+from chatcore.models import Session, SessionEvent
 from chatcore.sessions.deletion import purge_due_sessions
 from compaction.models import CompactionRun, SessionState
 from compaction.runs import engine, queue
@@ -167,3 +167,26 @@ def test_a_session_is_deleted_while_events_are_written_to_it(
         writer.join()
     assert (status, refused) == (204, [])
     assert not any(left_of(session).values())
+
+
+def test_why_a_run_failed_quotes_no_message_that_was_deleted_meanwhile(
+    session: Session, scripted: ScriptedModel, api: APIClient
+) -> None:
+    def delete_and_refuse(_: dict[str, Any]) -> Reply:
+        newest = session.messages.latest("seq")
+        assert api.delete(f"/api/v1/messages/{newest.pk}").status_code == 204
+        connection.close()
+        return Reply(
+            text="Es tut mir leid, den Schatz auf der Insel Malta fasse ich nicht zusammen."
+        )
+
+    fill_session(session)
+    run = engine.request_run(session.pk, trigger="manual")
+    scripted.default = delete_and_refuse
+    engine.execute_run(run.pk)
+    run.refresh_from_db()
+    assert run.status in ("failed", "fell_back")
+    assert "Malta" not in f"{run.reason} {run.error}"
+    events = SessionEvent.objects.filter(session=session)
+    assert events.filter(name="compaction.failed").exists()
+    assert "Malta" not in str(list(events.values_list("data", flat=True)))

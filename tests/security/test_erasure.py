@@ -124,7 +124,7 @@ def find_files_with_word() -> list[str]:
     return [os.path.basename(path) for path in paths if WORD.encode() in read_file(path).lower()]
 
 
-@pytest.mark.parametrize("delete", mark_others_slow([delete_user, delete_session, delete_messages]))
+@pytest.mark.parametrize("delete", mark_others_slow([delete_messages, delete_session, delete_user]))
 def test_no_word_is_left(
     api: APIClient,
     talk: Session,
