@@ -27,7 +27,7 @@ export class LongText {
     if (text.length <= MAX_PASTED_LENGTH && !this.#findReason(this.field.value + text))
       return false;
     event.preventDefault();
-    this.#attach(text, this.field.selectionStart, this.field.selectionEnd);
+    this.#undo = this.#attach(text, this.field.selectionStart, this.field.selectionEnd);
     return true;
   }
 
@@ -51,14 +51,18 @@ export class LongText {
 
   #moveText() {
     const text = this.field.value;
-    if (this.#attach(text, 0, 0)) this.composer.setText("");
+    const undo = this.#attach(text, 0, 0);
+    if (undo) {
+      this.composer.setText("");
+      this.#undo = undo; // behind the event of the change, which forgets it
+    }
     this.field.focus();
   }
 
-  // Attach a text, with the way back into this part of the field.
+  // Attach a text. Return the way back into this part of the field, or null if it was refused.
   #attach(text, start, end) {
     const takeBack = this.composer.files.addText(text);
-    if (!takeBack) return false;
+    if (!takeBack) return null;
     const undo = () => {
       this.#undo = null;
       if (!takeBack()) return;
@@ -71,9 +75,7 @@ export class LongText {
       onDismiss: () => {},
       durationMs: UNDO_MS,
     });
-    // Behind the events of this change.
-    setTimeout(() => (this.#undo = undo));
-    return true;
+    return undo;
   }
 
   #onKeyDown(event) {
