@@ -31,7 +31,7 @@ def test_a_turn_without_a_name_costs_hardly_more_statements_than_one_with_a_name
     def count_turn(**headers: str) -> int:
         counts = []
         history = [{"role": "user", "content": f"Hello? {headers}"}]
-        for number in range(4):
+        for number in range(8):
             statements.clear()
             response = httpx.post(
                 f"{client.base_url}chat/completions",
