@@ -89,5 +89,5 @@ class RareRow(models.Model):
 
 def _note_change() -> None:
     RareRows.forget()
-    # Until the commit, other threads are told that there is no such row.
+    # Until the commit, other threads read that there is no such row.
     transaction.on_commit(RareRows.forget)

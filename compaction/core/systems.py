@@ -57,7 +57,7 @@ class Traits:
 
 
 class System(Protocol):
-    """What acts for a policy that sets more than the core has."""
+    """What carries out policies that have settings beyond those of the core."""
 
     def plan(
         self,
@@ -120,7 +120,7 @@ MISSING = "needs a system that is not installed"
 
 
 def register_system(system: System) -> None:
-    """Let a system act for all policies that set more than the core has. The first one stays."""
+    """Let a system carry out policies with settings beyond the core's. The first one is used."""
     _systems.append(system)
 
 
@@ -144,7 +144,7 @@ def has_systems() -> bool:
 
 
 def find_system(policy: Policy) -> System | None:
-    """Return the system that acts for a policy; None where the core does."""
+    """Return the system that carries out a policy; None if the core does."""
     if not _systems or (not policy.others and policy.stages == ONECLAW.stages):
         return None
     return _systems[0]

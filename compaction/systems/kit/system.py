@@ -1,4 +1,4 @@
-"""What acts for all policies that set more than the core has."""
+"""How policies with settings of systems are carried out."""
 
 from collections.abc import Callable
 
@@ -33,7 +33,7 @@ class Kit:
         return compact_old_messages(transcript, pass_context)
 
     def describe_traits(self, policy: Policy) -> Traits:
-        """Return how the policy writes and places summaries, and acts around a run."""
+        """Return how summaries are written and placed, and what happens around a run."""
         writing, inject = policy.get(WritingKnobs), policy.get(InjectKnobs)
         conduct = policy.get(ConductKnobs)
         return Traits(

@@ -231,7 +231,7 @@ def refuse_fields(names: Sequence[str], detail: str) -> None:
 def leave_out(names: Sequence[str]) -> Sequence[str]:
     """Return the names of fields of a coding program that are not known, each logged once.
 
-    Nobody can change what such a program sends, and its next version sends more.
+    The user cannot change what such a program sends, and its next version may send more fields.
     """
     for name in names:
         log_unknown("fields", name[:64])

@@ -1,6 +1,6 @@
 """Split a message into paragraphs, sentences and clauses, and tell whose words they are.
 
-A user's own words are told from code, logs and quotations.
+It separates a user's own words from code, logs and quotations.
 """
 
 import re

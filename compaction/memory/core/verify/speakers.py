@@ -54,7 +54,7 @@ UNLIKELY_LEAD = 0.0  # the same, where the act is unlikely for the speaker
 
 
 def find_speaker(sentence: str) -> tuple[Speaker, str] | None:
-    """Return who acts in a sentence, and what it says of that; None if no speaker does."""
+    """Return which speaker is the subject of a sentence, and its predicate; None if none is."""
     match = _SUBJECT.match(sentence)
     if match is None:
         return None
