@@ -100,9 +100,7 @@ def test_a_lost_password_is_set_anew(
     expect_signed_in(stranger, "alice")
 
 
-def test_a_second_factor_is_set_up_and_asked_for(
-    stranger: Page, user: User, settings: Any
-) -> None:
+def test_a_second_factor_is_set_up_and_asked_for(stranger: Page, user: User, settings: Any) -> None:
     settings.MFA_TOTP_TOLERANCE = 1  # thirty seconds may end between reading and entering
     sign_in_by_password(stranger)
     stranger.goto("/settings/")
