@@ -55,6 +55,7 @@ DOTTED = re.compile(r"((?:\w+\.)+)(\w+)")
 WORD = re.compile(r"[a-z]\w*_\w+|[A-Z][A-Z0-9]*_[A-Z0-9_]+|(?:[A-Z][a-z0-9]+){2,}")
 VARIABLE = re.compile(r"CHATCORE_[A-Z0-9_]+")
 SETTING = re.compile(r'(CHATCORE|COMPACTION)\["(\w+)"\]')
+CLASS = re.compile(r"^ *class (\w+)", re.MULTILINE)
 COMMAND = re.compile(r"(?:\./)?(chatcore|bin/\w+|python -m (?:measure|chatcore|tests)[\w.]*)( .*)?")
 
 
@@ -99,20 +100,32 @@ def read_paths() -> frozenset[str]:
 
 
 @functools.cache
-def read_names() -> dict[str, set[str]]:
-    """Return what each module, package and class defines, by its last name."""
-    names: dict[str, set[str]] = defaultdict(set)
+def find_modules() -> dict[str, set[Path]]:
+    """Return the modules that a name may mean: of a module, a package, or a class in it."""
+    modules: dict[str, set[Path]] = defaultdict(set)
     for path in list_sources():
         if path.suffix == ".py":
-            stem = path.parent.name if path.stem == "__init__" else path.stem
-            tree = ast.parse(path.read_text())
-            names[stem] |= set(list_definitions(tree))
-            for node in ast.walk(tree):
-                if isinstance(node, ast.ClassDef):
-                    names[node.name] |= set(list_definitions(node))
-                    for base in node.bases:
-                        names[node.name].add(f"({ast.unparse(base).rpartition('.')[2]}")
-            names[path.parent.name].add(path.stem)
+            modules[path.parent.name].add(path)
+            modules[path.stem].add(path)
+            for name in CLASS.findall(path.read_text()):
+                modules[name].add(path)
+    return modules
+
+
+@functools.cache
+def read_names(owner: str) -> set[str]:
+    """Return what the modules, packages and classes of this name define, and the classes' bases."""
+    names: set[str] = set()
+    for path in find_modules().get(owner, ()):
+        if path.parent.name == owner:
+            names.add(path.stem)
+        tree = ast.parse(path.read_text())
+        if owner == (path.parent.name if path.stem == "__init__" else path.stem):
+            names |= set(list_definitions(tree))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and node.name == owner:
+                names |= set(list_definitions(node))
+                names |= {f"({ast.unparse(base).rpartition('.')[2]}" for base in node.bases}
     return names
 
 
@@ -131,10 +144,10 @@ def defines(owner: str, name: str) -> bool:
     models = {model.__name__: model for model in apps.get_models()}
     if owner in models:
         return hasattr(models[owner], name)
-    defined = read_names().get(owner, set())
+    defined = read_names(owner)
     bases = [each[1:] for each in defined if each.startswith("(")]
     return name in defined or any(
-        defines(base, name) or base not in read_names() for base in bases if base != owner
+        defines(base, name) or not read_names(base) for base in bases if base != owner
     )
 
 
@@ -223,7 +236,7 @@ def is_code(span: str) -> bool:
     package, owner = owners.partition(".")[0], owners.rpartition(".")[2]
     if not owner or owner in FOLDERS:
         return name in read_words()
-    if owner in read_names():
+    if read_names(owner):
         return defines(owner, name) or is_other_name(owner, name)
     return package not in FOLDERS and (span[-1] != ")" or name in read_words())
 
