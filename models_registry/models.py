@@ -24,6 +24,7 @@ DAILY_FACTS = (
     "summary_temperature",
     "summary_in_talk",
     "summary_without_tools",
+    "summary_names_lines",
 )
 LEARNED_AT = "learned_at"
 TRUST = timedelta(days=1)

@@ -60,6 +60,7 @@ class ProviderOptions(TypedDict, total=False):
     summary_temperature: bool
     summary_in_talk: bool
     summary_without_tools: Literal["", "unless told", "always"]
+    summary_names_lines: bool
     summary_headings: Literal["full", "bare"]
     summary_seconds: float
     compaction_places: int

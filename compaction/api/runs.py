@@ -61,7 +61,8 @@ class RunSerializer(serializers.ModelSerializer[CompactionRun]):
     )
     verification = serializers.DictField(
         help_text="What the summary's checks found: `checks`, their names; `findings`, each with "
-        "check, text and action (refused, dropped, added); `extract`, why it is no summary."
+        "check, text and action (refused, dropped, added); `extract`, why it is no summary; "
+        "`lasting`, how many lines the model named, how many were kept, and the tokens of that."
     )
     tokens_saved = serializers.IntegerField(allow_null=True)
     duration_ms = serializers.IntegerField(allow_null=True)

@@ -12,6 +12,7 @@ from compaction.core.policy import Policy
 from compaction.core.summary import SummaryTask
 from compaction.memory import forgotten, recall
 from compaction.memory.ledger import history, recorder, reference, rules, store
+from compaction.memory.ledger.marking import LastingLines
 from compaction.memory.segments import store as segment_store
 from compaction.memory.segments.writer import SegmentWriter
 from compaction.memory.verification import LedgerVerifier
@@ -19,9 +20,11 @@ from compaction.models import CompactionRun
 from compaction.sessions.memory_app import MemoryApp, SpanWriter, SummaryVerifier
 from compaction.sessions.session_context import SessionContext
 from compaction.summaries.calls import SummaryClient, SummaryJob, SummaryResult
+from compaction.summaries.summarizer import Summarizer
 
 
 class Memory(MemoryApp):
+    name = "memory"
     order = 10
 
     def read_messages(self, context: SessionContext, *, reads_all: bool) -> None:
@@ -88,6 +91,9 @@ class Memory(MemoryApp):
             return cleaned
         newest = corrections[-forgotten.MAX_CHANGES :]
         return "\n".join((cleaned, "", forgotten.CORRECTIONS_HEADING, *newest))
+
+    def join_summary(self, summarizer: Summarizer) -> LastingLines | None:
+        return LastingLines(summarizer) if summarizer.policy.ledger.ratio else None
 
     def build_verifier(self, run: CompactionRun, policy: Policy) -> SummaryVerifier:
         return LedgerVerifier(run, policy)

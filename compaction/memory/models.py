@@ -13,12 +13,18 @@ class LedgerLine(models.Model):
         PREFERENCE = "preference"
         DECISION = "decision"
         COMMITMENT = "commitment"
+        FACT = "fact"
         VALUE = "value"
 
     class Status(models.TextChoices):
         CURRENT = "current"
         SUPERSEDED = "superseded"
         DROPPED = "dropped"
+
+    class Holds(models.TextChoices):
+        ANSWER = "answer"
+        TASK = "task"
+        ALWAYS = "always"
 
     # Without an index of its own: that of (session, seq) begins with it.
     session = models.ForeignKey(
@@ -47,6 +53,21 @@ class LedgerLine(models.Model):
     )
     is_withdrawn = models.BooleanField(
         default=False, help_text="Its message is superseded, so the line is not sent."
+    )
+    holds = models.CharField(
+        max_length=8,
+        choices=Holds.choices,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="How long, as the summary model said; empty: it was recognized by code.",
+    )
+    replaces = models.CharField(
+        max_length=32,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Which line the summary model said that it replaces: message and hash.",
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 

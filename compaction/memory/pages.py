@@ -237,5 +237,6 @@ def _name_kinds() -> list[tuple[str, str]]:
         ("preference", _("Preference")),
         ("decision", _("Decision")),
         ("commitment", _("Commitment")),
+        ("fact", _("Fact")),
         ("value", _("Exact value")),
     ]

@@ -39,6 +39,7 @@ class LedgerVerifier(SummaryVerifier):
         self.policy = policy
         self.extract_reason = ""
         self._records: list[dict[str, object]] = []
+        self._lasting: dict[str, int] = {}
         self._index: tuple[tuple[str | None, str], SourceIndex] | None = None
 
     def verify(
@@ -128,8 +129,15 @@ class LedgerVerifier(SummaryVerifier):
         """Keep what was found with the run, whose end writes it to the database."""
         self._records += records
         self.run.verification = build_report(self._records)
+        if self._lasting:
+            self.run.verification["lasting"] = self._lasting
         if self.extract_reason:
             self.run.verification["extract"] = self.extract_reason
+
+    def note_lasting(self, report: dict[str, int]) -> None:
+        """Keep what the summary model said of what lasts, and what it cost."""
+        self._lasting = report
+        self._record([])
 
     def _build_index(self, previous: str | None, lines: str) -> SourceIndex:
         if self._index is None or self._index[0] != (previous, lines):

@@ -128,6 +128,12 @@ class SummaryJob:
     may_grow: bool = False
     place: CallPlace = FROM_MESSAGES
 
+    @property
+    def summary_tokens(self) -> int:
+        """Return the most tokens of the summary alone."""
+        addition = self.options.addition
+        return self.max_tokens - addition.tokens if addition else self.max_tokens
+
 
 @dataclass(frozen=True)
 class SummaryResult:
@@ -206,6 +212,7 @@ class SummaryClient:
         self.follows_talk = False  # the newest call
         self.max_output_tokens = summary_model.max_output_tokens
         self.echoes_headings = summary_model.echoes_headings
+        self.names_lines = summary_model.names_lines
         self.cache_reuse = CacheReuse(run, context, summary_model)
         self.pace = Pace(self.model, floor=max(self.knobs.timeout, summary_model.timeout))
         self.window = summary_model.window or session_window
@@ -494,7 +501,7 @@ class SummaryClient:
             self._validate_answer(job, chunk, answer, call_prompt),
             previous=chunk.previous_summary,
             lines=chunk.lines,
-            max_tokens=job.max_tokens,
+            max_tokens=job.summary_tokens,
             may_grow=job.may_grow,
         )
         if not job.may_grow and len(summary) >= chunk.earlier_chars + chunk.characters:

@@ -129,11 +129,13 @@ class SummaryModel:
     """The language model that writes a session's summaries; `model` is empty where there is none.
 
     `echoes_headings` marks a small model that copies explanations of headings into its answer, so
-    that its prompt must hold bare headings. Sizes are tokens; None is unknown.
+    that its prompt must hold bare headings. `names_lines` is False of one that cannot quote what is
+    to last: a small one, or one whose answers have shown it. Sizes are tokens; None is unknown.
     """
 
     model: str
     echoes_headings: bool = False
+    names_lines: bool = True
     timeout: float = 0.0  # seconds that a call of it needs at least, if known
     window: int | None = None
     max_output_tokens: int | None = None
@@ -184,10 +186,12 @@ def choose_summary_model(
     if model is None:
         return SummaryModel(model="")
     facts = _read_facts(model)
+    is_small = model.provider.options.get("summary_headings") == "bare"
     limits = (model.max_output_tokens, facts.get("output_limit"))
     return SummaryModel(
         model=str(model),
-        echoes_headings=model.provider.options.get("summary_headings") == "bare",
+        echoes_headings=is_small,
+        names_lines=facts.get("summary_names_lines", not is_small),
         timeout=model.provider.options.get("summary_seconds", 0),
         window=model.request_limit,
         max_output_tokens=min((limit for limit in limits if limit), default=None),

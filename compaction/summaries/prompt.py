@@ -55,13 +55,15 @@ class Addition:
 
     `text` stands between the template's tags for it, and `ending` ends the instruction. `tokens` is
     the room of what is asked for. `split_answer` returns the summary in an answer, and the block
-    that was asked for; None where there is none.
+    that was asked for; None where there is none. Where it `is_needed`, what was summarized before
+    is summarized again for it.
     """
 
     text: str
     ending: str
     tokens: int
     split_answer: Callable[[str], tuple[str, str | None]]
+    is_needed: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -29,7 +29,8 @@ The most tokens that a model writes is taken from the refusal of a larger number
 How much room a summary needs with the thoughts of its model (`thought_room`), that it takes no
 temperature of ours (`summary_temperature`), and that it calls tools where it is to summarize the
 talk that it was sent (`summary_in_talk`) or has no tools at all (`summary_without_tools`: then it
-is told so, or writes no summaries for a day), is learned from the calls that write summaries.
+is told so, or writes no summaries for a day), and that it cannot quote what is to last
+(`summary_names_lines`), is learned from the calls that write summaries.
 Fields and numbers are tried again once a day, and after the button Test; an option that an
 operator sets goes before them, and another number of output tokens at the model voids
 `output_limit`.

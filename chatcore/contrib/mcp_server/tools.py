@@ -28,7 +28,7 @@ LINE_FIELDS = ("id", "kind", "text", "status", "pinned", "seq", "created_at")
 request_headers: ContextVar[Mapping[bytes, bytes]] = ContextVar("request_headers")
 
 Limit = Annotated[int, Field(ge=1, le=100)]
-Kind = Literal["rule", "preference", "decision", "commitment", "value"]
+Kind = Literal["rule", "preference", "decision", "commitment", "fact", "value"]
 Status = Literal["current", "superseded", "dropped"]
 
 

@@ -46,7 +46,8 @@ class LedgerLineSerializer(serializers.ModelSerializer[LedgerLine]):
     person wrote the line. `superseded_by` is the number of the message that said otherwise.
     `corrected_by` and `forgotten_by` are the ids of the messages that correct what the line says
     and that ask to forget it. `rule` is the id of the standing rule that was made of the line, if
-    it holds always.
+    it holds always. `holds` says how long the line holds: for one `answer`, for one `task`, or
+    `always`; empty if no model has said it.
     """
 
     message = serializers.SerializerMethodField()
@@ -67,6 +68,7 @@ class LedgerLineSerializer(serializers.ModelSerializer[LedgerLine]):
             "superseded_by",
             "corrected_by",
             "forgotten_by",
+            "holds",
             "pinned",
             "is_edited",
             "rule",

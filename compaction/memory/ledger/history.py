@@ -25,9 +25,18 @@ def forget_messages(session_id: UUID, seqs: Collection[int]) -> bool:
     LedgerLine.objects.filter(pk__in=[row.pk for row in rows]).delete()
     texts = {text for row in rows for text in (row.text, row.original_text) if text}
     erase_background(session_id, texts)
+    _forget_replaced(session_id, seqs)
     store.settle_lines(session_id, {row.key for row in rows})
     _read_again(session_id, after_seq=min(seqs) - 1)
     return True
+
+
+def _forget_replaced(session_id: UUID, seqs: Collection[int]) -> None:
+    """Clear the places of lines that were deleted, which are hashes of their texts."""
+    rows = LedgerLine.objects.filter(session=session_id).exclude(replaces="")
+    places = rows.values_list("pk", "replaces")
+    obsolete_ids = [pk for pk, place in places if int(place.partition(":")[0]) in seqs]
+    LedgerLine.objects.filter(pk__in=obsolete_ids).update(replaces="")
 
 
 def withdraw_messages(session_id: UUID, seqs: Collection[int]) -> None:

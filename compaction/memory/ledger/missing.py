@@ -50,6 +50,7 @@ def find_missing_lines(context: SessionContext) -> MissingLines:
     rows = store.select_distinct_lines(context.facts.session_id).filter(
         status=LedgerLine.Status.CURRENT, seq__lt=boundary_seq
     )
+    rows = rows.exclude(holds=LedgerLine.Holds.ANSWER)
     missing_by_text: dict[str, LedgerLine] = {}
     for row in rows.order_by("seq", "id"):
         words = normalize_text(row.text)

@@ -56,6 +56,8 @@ def to_core_line(row: LedgerLine) -> core_lines.LedgerLine:
         status=row.status,  # type: ignore[arg-type]  # so are these
         superseded_by=row.superseded_by,
         pinned=row.pinned,
+        holds=row.holds,  # type: ignore[arg-type]  # and these
+        replaces=row.replaces,
     )
 
 
@@ -80,6 +82,49 @@ def add_recognized_lines(session_id: UUID, new_lines: Collection[core_lines.Ledg
     )
     _store_merged_lines(session_id, open_rows, merged_lines)
     _prune_surplus(session_id)
+
+
+def add_named_lines(session_id: UUID, lines: Collection[core_lines.LedgerLine]) -> None:
+    """Store lines that a summary model named and code found in their messages.
+
+    A sentence that is a line already gets the kind that the model says. What a user edited, dropped
+    or deleted stays as it is.
+    """
+    rows = _select_recognized_rows(session_id).filter(seq__in={line.seq for line in lines})
+    rows_by_place: dict[tuple[int | None, str], list[LedgerLine]] = {}
+    for row in rows:
+        place = (row.seq, core_lines.normalize_text(row.original_text))
+        rows_by_place.setdefault(place, []).append(row)
+    for line in lines:
+        same_rows = rows_by_place.setdefault((line.seq, core_lines.normalize_text(line.text)), [])
+        if any(map(_is_final, same_rows)):
+            continue
+        known_row = _choose_row(same_rows, line.kind)
+        if known_row is None and line.holds == "answer" and not line.replaces:
+            continue
+        row = known_row or _build_row(session_id, replace(line, key=_sort_key(line.key)))
+        if known_row is None:
+            same_rows.append(row)
+        row.kind, row.holds = line.kind, line.holds
+        row.replaces = line.replaces or row.replaces
+        row.save()
+    _prune_surplus(session_id)
+
+
+def _choose_row(rows: Collection[LedgerLine], kind: str) -> LedgerLine | None:
+    """Return the row that a line of this kind is; exact values beside it stay what they are."""
+    same_kind = [row for row in rows if row.kind == kind]
+    others = [row for row in rows if row.kind != LedgerLine.Kind.VALUE]
+    return next(iter([*same_kind, *others]), None)
+
+
+def end_lines(session_id: UUID, lines: Collection[core_lines.LedgerLine]) -> None:
+    """Let lines that were never meant to last hold for their answer alone."""
+    for line in lines:
+        rows = _select_recognized_rows(session_id).filter(
+            seq=line.seq, original_text=line.text, is_edited=False, pinned=False
+        )
+        rows.exclude(kind=LedgerLine.Kind.VALUE).update(holds=LedgerLine.Holds.ANSWER)
 
 
 def settle_lines(session_id: UUID, keys: Collection[str]) -> None:
@@ -157,6 +202,8 @@ def _build_row(session_id: UUID, line: core_lines.LedgerLine) -> LedgerLine:
         key=line.key,
         status=line.status,
         superseded_by=line.superseded_by,
+        holds=line.holds,
+        replaces=line.replaces,
     )
 
 

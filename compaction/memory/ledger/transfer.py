@@ -1,8 +1,10 @@
 """Carry what users did with a ledger from one session to another, as an export holds it.
 
-Lines that nobody has touched are not exported: they are recognized again in the messages.
+So are the lines that a summary model named. All others are not exported: they are recognized again
+in the messages.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 
 from django.core.exceptions import ValidationError
@@ -16,20 +18,27 @@ from compaction.memory.models import LedgerLine
 from compaction.models import MAX_SEQ
 from compaction.sessions.source_messages import map_message_ids
 
-_TEXT_LIMITS = {"text": LINE_CHARS, "original_text": LINE_CHARS, "role": 16, "key": KEY_CHARS}
+_TEXT_LIMITS = {
+    "text": LINE_CHARS,
+    "original_text": LINE_CHARS,
+    "role": 16,
+    "key": KEY_CHARS,
+    "replaces": 32,
+}
+_PLACE = re.compile(r"(?:\d{1,10}:[0-9a-f]{16})?")
 _FLAGS = ("pinned", "is_edited")
-_COLUMNS = ("kind", "status", "seq", *_TEXT_LIMITS, *_FLAGS)
+_COLUMNS = ("kind", "status", "holds", "seq", *_TEXT_LIMITS, *_FLAGS)
 
 
 class LedgerSection(SessionSection):
-    """The lines that a user wrote, changed, pinned, dropped or deleted."""
+    """The lines that a user wrote, changed, pinned, dropped or deleted, and those of models."""
 
     name = "ledger"
 
     def export_items(self, session: Session) -> list[dict[str, object]]:
         rows = LedgerLine.objects.filter(session=session, is_withdrawn=False)
         touched_rows = rows.filter(
-            Q(is_edited=True) | Q(pinned=True) | Q(status=LedgerLine.Status.DROPPED)
+            Q(is_edited=True) | Q(pinned=True) | Q(status=LedgerLine.Status.DROPPED) | ~Q(holds="")
         )
         return list(touched_rows.order_by("id").values(*_COLUMNS))
 
@@ -56,6 +65,8 @@ def _parse_line(line: object, path: str) -> LedgerLine:
     checks = {
         "kind": values.get("kind") in LedgerLine.Kind.values,
         "status": values.get("status") in LedgerLine.Status.values,
+        "replaces": bool(_PLACE.fullmatch(values.get("replaces") or "")),
+        "holds": values.get("holds", "") in ("", *LedgerLine.Holds.values),
         "seq": _is_number(values.get("seq")),
         **{name: _is_text(values.get(name, ""), most) for name, most in _TEXT_LIMITS.items()},
         **{name: isinstance(values.get(name, False), bool) for name in _FLAGS},

@@ -104,7 +104,7 @@ class SegmentWriter:
         # A call that also asks for something else has to be made in any case.
         span_segments = (
             []
-            if job.options.addition
+            if job.options.addition and job.options.addition.is_needed
             else segment_store.load_span_segments(
                 self.session_id, first_seq=lines[0].seq, last_seq=lines[-1].seq
             )
@@ -130,7 +130,7 @@ class SegmentWriter:
             # Without a fingerprint, so that a later run summarizes the same messages anew.
             fingerprint = ""
             text = self.client.verifier.write_extract(
-                failure, previous=None, lines=span.lines, max_tokens=job.max_tokens
+                failure, previous=None, lines=span.lines, max_tokens=job.summary_tokens
             )
         return Segment(
             first_seq=span.first_seq,

@@ -55,6 +55,7 @@ def test_a_line_says_what_was_said_and_where(
         "role": "user",
         "status": "current",
         "superseded_by": None,
+        "holds": "",
         "corrected_by": None,
         "forgotten_by": None,
         "pinned": False,

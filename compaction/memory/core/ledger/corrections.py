@@ -19,7 +19,7 @@ from compaction.memory.core.ledger.languages.changes import (
     TURNS,
 )
 from compaction.memory.core.ledger.languages.other_forgetting import OTHER_FORGETTING
-from compaction.memory.core.ledger.lines import LedgerLine, normalize_text
+from compaction.memory.core.ledger.lines import LedgerLine, name_place, normalize_text
 from compaction.memory.core.ledger.sentences import mask_quotations
 from compaction.memory.core.ledger.values import CACHED_SENTENCES, find_values
 from compaction.memory.core.verify.numbers import NUMBER_WORDS
@@ -83,19 +83,27 @@ def _gives_value(text: str) -> bool:
 def tie_corrections(lines: Iterable[LedgerLine]) -> dict[Place, Tie]:
     """Return what each correction among these lines corrects, by the place of the correction.
 
-    That is the line with the most words of the correction's subject, then one with a value of the
-    same form or category, then the newest. Without such words it is near by: one with such a value
-    or, if the sentence says that something was wrong, what was said last.
+    Where the summary model named the line, it is that one. Else it is the line with the most words
+    of the correction's subject, then one with a value of the same form or category, then the
+    newest. Without such words it is near by: one with such a value or, if the sentence says that
+    something was wrong, what was said last.
     """
     ties: dict[Place, Tie] = {}
     earlier_lines: list[LedgerLine] = []
     for line in _list_sentences(lines):
-        if find_change(line.text) in {"correction", "turn"}:
+        replaced_line = _find_replaced_line(line, earlier_lines) if line.replaces else None
+        if replaced_line:
+            ties[get_place(line)] = Tie(replaced_line, is_certain=True)
+        elif find_change(line.text) in {"correction", "turn"}:
             tie = _find_corrected_line(line, _list_since_repeated(line, earlier_lines))
             if tie:
                 ties[get_place(line)] = tie
         earlier_lines.append(line)
     return ties
+
+
+def _find_replaced_line(line: LedgerLine, lines: Iterable[LedgerLine]) -> LedgerLine | None:
+    return next((other for other in lines if name_place(other) == line.replaces), None)
 
 
 def find_forgotten(lines: Iterable[LedgerLine]) -> dict[Place, int]:
@@ -143,7 +151,7 @@ def _list_sentences(lines: Iterable[LedgerLine]) -> list[LedgerLine]:
     """Return the sentences of the user that are not dropped, each once, in their order."""
     sentences = {
         get_place(line): line
-        for line in lines
+        for line in sorted(lines, key=lambda line: bool(line.replaces))
         if line.seq and line.role == "user" and line.status != "dropped"
     }
     return sorted(sentences.values(), key=lambda line: line.seq)

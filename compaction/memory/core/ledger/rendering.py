@@ -26,6 +26,7 @@ TITLES = {
     "preference": "Preferences",
     "decision": "Decisions",
     "commitment": "Commitments",
+    "fact": "Facts",
     "value": "Exact values",
 }
 HEADING = "What was said, word for word, with the number of its message:"
@@ -82,7 +83,12 @@ def render_ledger(lines: Iterable[LedgerLine], *, max_chars: int) -> str:
     candidates = _drop_repetitions(
         line
         for line in ordered_lines
-        if _is_pinned(line) or (line.status == "current" and not _is_obsolete(line, obsolete_texts))
+        if _is_pinned(line)
+        or (
+            line.status == "current"
+            and line.holds != "answer"
+            and not _is_obsolete(line, obsolete_texts)
+        )
     )
     ties = tie_corrections(ordered_lines)
     forgetting_seqs = set(find_forgotten(all_lines).values())
@@ -142,7 +148,8 @@ def _join_corrections(
 
 
 def _says_nothing_alone(line: LedgerLine) -> bool:
-    return CHANGE_KEY in line.key.split() and find_change(line.text) == "turn"
+    is_turn = CHANGE_KEY in line.key.split() and find_change(line.text) == "turn"
+    return is_turn and not line.holds
 
 
 def _write_older_lines(lines: Sequence[LedgerLine], *, is_certain: bool) -> str:

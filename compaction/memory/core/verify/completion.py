@@ -13,7 +13,7 @@ from compaction.memory.core.verify.words import list_stems
 
 VERBATIM_HEADING = "Word for word:"
 RULE_MATCH = 0.7  # of a rule's words must stand in the summary
-_ORDER = {"rule": 0, "preference": 1, "decision": 2, "commitment": 3, "value": 4}
+_ORDER = {"rule": 0, "preference": 1, "decision": 2, "commitment": 3, "fact": 4, "value": 5}
 
 
 def add_missing_lines(
