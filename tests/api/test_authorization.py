@@ -289,6 +289,7 @@ def test_the_owner_with_an_expired_token_is_401_everywhere(owned_rows: OwnedRows
 
 
 @pytest.mark.heavy
+@pytest.mark.slow
 def test_an_owner_who_was_switched_off_is_401_everywhere_by_token_and_by_cookie(
     owned_rows: OwnedRows,
 ) -> None:

@@ -18,7 +18,7 @@ from tests.support.served_below import PATH, Below, below
 from tests.support.served_streams import join_text, read_events
 from tests.support.waiting import PATIENCE_SECONDS
 
-pytestmark = pytest.mark.program
+pytestmark = [pytest.mark.program, pytest.mark.slow]
 
 __all__ = ["below"]
 

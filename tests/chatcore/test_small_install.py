@@ -148,6 +148,7 @@ def test_what_lacks_is_said_and_the_rest_starts() -> None:
     assert said.count("pip install 'chatcore[prices]'") == 1
 
 
+@pytest.mark.slow
 def test_preparing_says_once_which_apps_are_left_out(tmp_path: Path) -> None:
     process = run_command(["prepare"], tmp_path)
     assert process.returncode == 0, process.stderr[-2000:]

@@ -95,6 +95,7 @@ def test_a_photograph_of_a_phone_is_stored_as_one_that_providers_take(
     assert red > 200 > green
 
 
+@pytest.mark.slow
 def test_a_photograph_of_48_megapixels_is_made_smaller(api: APIClient, session: Session) -> None:
     stored = upload(api, session, build_photograph("JPEG", (8064, 6048), quality=30), "big.jpg")
     assert stored.status_code == 201, stored.json()

@@ -148,6 +148,7 @@ def test_a_learned_window_counts_as_known(
         assert len(list_chat_calls(scripted)) - before == 1  # nothing is refused any more
 
 
+@pytest.mark.slow
 def test_a_failed_smaller_request_teaches_nothing(
     session: Session, model: AiModel, scripted: ScriptedModel
 ) -> None:

@@ -329,6 +329,7 @@ def test_35_a_message_that_is_sent_meanwhile_is_answered_and_known(
     assert "<conversation_summary>" in request
 
 
+@pytest.mark.slow
 def test_37_thirty_rounds_of_a_tool_lose_neither_the_question_nor_a_page(
     chat: Session, scripted: ScriptedModel, api: APIClient, address: str
 ) -> None:

@@ -44,7 +44,7 @@ def test_the_settings_page_tells_of_every_variable() -> None:
     assert [name for name in names if name.startswith("CHATCORE_") and name not in page] == []
 
 
-@pytest.mark.heavy
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_stranger_gets_what_the_file_says() -> None:
     compare("strangers", facts.list_answers_to_strangers())

@@ -16,6 +16,7 @@ from chatcore.base.runner import turn_runner
 from chatcore.models import Session
 from chatcore.sessions import verification
 from models_registry.models import AiModel
+from tests.support.http_client import http
 from tests.support.openai_client import MODEL
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "programs"
@@ -31,7 +32,7 @@ def send_recording(
     client: OpenAI, recording: dict[str, Any], *, model: str, **members: Any
 ) -> httpx.Response:
     """Send a recorded request to a model, with some members of its body in place of its own."""
-    return httpx.post(
+    return http.post(
         f"{str(client.base_url).removesuffix('/v1/')}{recording['path']}",
         headers=recording["headers"] | {"authorization": f"Bearer {client.api_key}"},
         json=recording["body"] | {"model": model} | members,

@@ -24,6 +24,7 @@ from chatcore.models import Message, Session
 from chatcore.sessions import verification
 from models_registry.models import AiModel
 from tests.conftest import Live
+from tests.support.http_client import http
 from tests.support.openai_client import MODEL, client, create_key, list_completions
 from tests.support.scripted_model import ScriptedModel, make_tool_call
 from tests.support.scripted_wire import Reply
@@ -50,7 +51,7 @@ def post(live: Live, user: User, model: AiModel, path: str) -> Iterator[Post]:
 
     def send(*history: Any, token: str = key, status: int = 200, **members: Any) -> httpx.Response:
         body = {"model": MODEL, "max_tokens": 100, "messages": write(*history)} | members
-        response = httpx.post(
+        response = http.post(
             live.url + path,
             headers={"authorization": f"Bearer {token}"},
             json=write_response(body) if path == "/v1/responses" else body,

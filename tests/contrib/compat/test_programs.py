@@ -13,6 +13,7 @@ from chatcore.accounts.tokens import create_token
 from chatcore.base.runner import turn_runner
 from chatcore.models import Message, Session, Turn
 from tests.conftest import Live
+from tests.support.http_client import http
 from tests.support.openai_client import MODEL, client, list_completions
 from tests.support.recorded_programs import (
     load_recording,
@@ -42,7 +43,7 @@ def post(client: OpenAI, path: str, headers: dict[str, str], **members: Any) -> 
     body = {"model": MODEL, "max_tokens": 500, field: HELLO} | members
     if path == "/v1/responses":
         del body["max_tokens"]
-    response = httpx.post(
+    response = http.post(
         str(client.base_url).removesuffix("/v1/") + path,
         headers=headers | {"authorization": f"Bearer {client.api_key}"},
         json=body,

@@ -8,6 +8,7 @@ from openai import OpenAI
 
 from chatcore.base.runner import turn_runner
 from chatcore.models import Session
+from tests.support.http_client import http
 from tests.support.openai_client import MODEL, client, list_completions
 from tests.support.scripted_model import ScriptedModel
 
@@ -51,7 +52,7 @@ def post(
         body |= {"input": [{"role": "developer", "content": system}, *messages]}
     else:
         body |= {"messages": [{"role": "system", "content": system}, *messages]}
-    response = httpx.post(
+    response = http.post(
         str(client.base_url).removesuffix("/v1/") + path,
         headers={"authorization": f"Bearer {client.api_key}"}
         | ({"x-session-id": name} if name else {}),

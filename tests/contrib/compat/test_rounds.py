@@ -2,10 +2,10 @@
 
 from typing import Any
 
-import httpx
 import pytest
 from openai import OpenAI
 
+from tests.support.http_client import http
 from tests.support.openai_client import MODEL, client
 from tests.support.scripted_model import ScriptedModel
 
@@ -66,7 +66,7 @@ def test_ten_times_as_many_results_of_tools_as_questions_are_allowed(
     def send(rounds: int) -> int:
         items = [*body[name], *exchange * rounds]
         headers = {"Authorization": f"Bearer {client.api_key}"}
-        return httpx.post(
+        return http.post(
             f"{client.base_url}{path}", json={**body, "model": MODEL, name: items}, headers=headers
         ).status_code
 

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import httpx
 import pytest
 from django.db.backends.utils import CursorWrapper
 from openai import OpenAI
 
 from chatcore.base.runner import turn_runner
+from tests.support.http_client import http
 from tests.support.openai_client import MODEL, client
 
 __all__ = ["client"]
@@ -33,7 +33,7 @@ def test_a_turn_without_a_name_costs_hardly_more_statements_than_one_with_a_name
         history = [{"role": "user", "content": f"Hello? {headers}"}]
         for number in range(8):
             statements.clear()
-            response = httpx.post(
+            response = http.post(
                 f"{client.base_url}chat/completions",
                 json={"model": MODEL, "messages": history},
                 headers={"authorization": f"Bearer {client.api_key}", **headers},

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import httpx
 import pytest
 from openai import OpenAI
 
 from chatcore.base.runner import turn_runner
 from chatcore.models import Message, Session
+from tests.support.http_client import http
 from tests.support.openai_client import MODEL, client, list_completions
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -70,7 +70,7 @@ def test_what_a_program_asks_beside_a_long_conversation_has_its_first_fact(
         body["input" if path == "responses" else "messages"] = history
         if path == "messages":
             body["max_tokens"] = 500
-        response = httpx.post(
+        response = http.post(
             f"{client.base_url}{path}",
             json=body,
             headers={**headers, **more, "authorization": f"Bearer {client.api_key}"},

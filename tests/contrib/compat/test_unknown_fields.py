@@ -8,6 +8,7 @@ import pytest
 from openai import OpenAI
 
 from chatcore.base.runner import turn_runner
+from tests.support.http_client import http
 from tests.support.openai_client import MODEL, client, list_completions
 from tests.support.scripted_model import ScriptedModel
 
@@ -23,7 +24,7 @@ CLAUDE_CODE = {"x-claude-code-session-id": "s1"}
 def post(
     client: OpenAI, path: str, headers: dict[str, str] | None = None, **members: Any
 ) -> httpx.Response:
-    response = httpx.post(
+    response = http.post(
         str(client.base_url).removesuffix("/v1/") + path,
         headers={"authorization": f"Bearer {client.api_key}"} | (headers or {}),
         json={"model": MODEL, "max_tokens": 100} | members,

@@ -10,6 +10,7 @@ from openai import OpenAI
 from chatcore.base.runner import turn_runner
 from chatcore.models import McpServer, Session
 from chatcore.tools.mcp.refresh import refresh_server
+from tests.support.http_client import http
 from tests.support.mcp_server import ToolServer, running, tool_server
 from tests.support.openai_client import MODEL, client, list_completions
 from tests.support.scripted_model import ScriptedModel, make_tool_call
@@ -47,7 +48,7 @@ def server(tool_server: ToolServer, monkeypatch: pytest.MonkeyPatch) -> McpServe
 
 
 def post(client: OpenAI, path: str, name: str = "", **members: Any) -> httpx.Response:
-    response = httpx.post(
+    response = http.post(
         str(client.base_url).removesuffix("/v1/") + path,
         headers={"authorization": f"Bearer {client.api_key}"}
         | ({"x-session-id": name} if name else {}),

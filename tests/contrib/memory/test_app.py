@@ -15,6 +15,7 @@ __all__ = ["session"]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.mark.slow
 def test_messages_are_read_again_where_the_lines_are_gone(session: Session, tmp_path: Path) -> None:
     say(session, RULE)
     for number in range(6):

@@ -105,6 +105,7 @@ def test_indented_prose_and_lists_are_shortened_sentence_by_sentence(text: str) 
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.slow
 def test_each_summary_of_a_chat_has_its_code_whole_or_not_at_all(
     session: Session,  # noqa: F811
     scripted: ScriptedModel,

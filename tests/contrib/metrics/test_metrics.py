@@ -111,6 +111,7 @@ def test_runs_are_counted_by_outcome_and_policy(
 
 @pytest.mark.django_db
 @pytest.mark.program
+@pytest.mark.slow
 def test_the_counts_of_all_processes_are_added_up_and_outlive_them(
     client: Client, folder: Path
 ) -> None:

@@ -230,6 +230,7 @@ def test_a_transcript_above_120_000_characters_is_summarized_in_chunks_each_on_t
     [(240_000, False), (240_003, True)],
     ids=["80,000 tokens", "80,001 tokens"],
 )
+@pytest.mark.slow
 def test_a_summary_above_80_000_tokens_is_rolled_up(
     workstream: Session, scripted: ScriptedModel, characters: int, is_rolled_up: bool
 ) -> None:

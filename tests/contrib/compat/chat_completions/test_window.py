@@ -144,6 +144,7 @@ def resend_everything(client: OpenAI, scripted: ScriptedModel, *, turns: int, wo
 
 
 @pytest.mark.usefixtures("keep_nothing")
+@pytest.mark.slow
 def test_a_client_that_resends_its_whole_history_keeps_working(
     client: OpenAI, scripted: ScriptedModel
 ) -> None:
