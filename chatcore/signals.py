@@ -3,7 +3,9 @@
 from django.dispatch import Signal
 
 # The first two are sent robustly: an exception in a receiver is logged and does not reach the
-# sender. Their receivers run in threads of their own, and a slow one delays other receivers only.
+# sender. Their receivers run in threads of their own, those of one session in the order of its
+# signals. No reply and no turn waits for them. A process that dies, or that 1,000 signals wait in,
+# sends some of them never: a receiver must be able to make up for it at the next one.
 
 # Sent after the commit that stores the last answer of a turn, after all of its tool rounds.
 # Arguments: session_id (UUID), turn_id (UUID), message_id (int), model (str, "provider/name").

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -22,6 +23,7 @@ import chatcore.urls  # noqa: F401 - the pages of the admin, in the order in whi
 from chatcore.base import rare_rows
 from chatcore.base.rest import turn_rate
 from chatcore.base.runner import turn_runner
+from chatcore.base.threads import RECEIVERS
 from chatcore.contrib.metrics import definitions, snapshots
 from chatcore.models import Session
 from chatcore.providers.registry import warm_up
@@ -257,13 +259,22 @@ def hide_the_browsers_loop() -> Iterator[None]:
     asyncio._set_running_loop(browsers_loop)
 
 
+class SettledClient(APIClient):
+    """Returns a response when the receivers of turns have ended, for which no reply waits."""
+
+    def request(self, **kwargs: Any) -> Any:
+        response = super().request(**kwargs)
+        RECEIVERS.drain(waiting.PATIENCE_SECONDS)
+        return response
+
+
 @pytest.fixture
 def as_user() -> Callable[[User], APIClient]:
     """Build a REST client that carries a new token of a user."""
 
     def build_client(user: User) -> APIClient:
         _, token = AuthToken.objects.create(user)
-        return APIClient(headers={"Authorization": f"Bearer {token}"})
+        return SettledClient(headers={"Authorization": f"Bearer {token}"})
 
     return build_client
 

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.utils.functional import SimpleLazyObject
 from django.utils.module_loading import import_string
 
-from chatcore.base.threads import outlive_errors
+from chatcore.base.threads import RECEIVERS, outlive_errors
 
 logger = logging.getLogger(__name__)
 
@@ -59,11 +59,14 @@ class TurnRunner(Protocol):
         ...
 
     def drain(self, timeout: float = 10.0) -> None:
-        """Wait until no turn runs, at most `timeout` seconds for each."""
+        """Wait until no turn runs, at most `timeout` seconds for each, and no receiver."""
         ...
 
     def stop(self, timeout: float = 4.0) -> None:
-        """Cancel all turns and wait for their last write, at most `timeout` seconds for each."""
+        """Cancel all turns and wait for their last write, at most `timeout` seconds for each.
+
+        Then wait as long for the receivers of their ends.
+        """
         ...
 
 
@@ -148,18 +151,22 @@ class ThreadTurnRunner:
         return job.completion.wait(timeout) if job else True
 
     def drain(self, timeout: float = 10.0) -> None:
-        """Block until no turn runs, at most `timeout` seconds for each."""
+        """Block until no turn runs, at most `timeout` seconds for each, and no receiver."""
         for turn_id in list(self._jobs):
             self.wait(turn_id, timeout)
+        RECEIVERS.drain(timeout)
 
     def stop(self, timeout: float = 4.0) -> None:
         """Cancel all turns at the end of the process.
 
-        Each has `timeout` seconds to store the part of the answer that has arrived.
+        Each has `timeout` seconds to store the part of the answer that has arrived, and so have the
+        receivers of all ends. What they have not begun by then is dropped: the next response of a
+        session makes its check.
         """
         for turn_id in list(self._jobs):
             self.cancel(turn_id)
         self.drain(timeout)
+        RECEIVERS.drop_waiting()
 
     def _forget(self, turn_id: UUID, job: _Job) -> None:
         """Remove a job that has ended.

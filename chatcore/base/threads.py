@@ -11,6 +11,7 @@ import contextvars
 import functools
 import logging
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
@@ -139,11 +140,73 @@ class ThreadPool:
             return await self.run(work, *args, **kwargs)
 
 
+class OrderedThreads:
+    """Threads for work that no caller waits for. Work with the same key runs in its order.
+
+    At most `limit` pieces wait or run. A piece beyond that is dropped, so this is for work that is
+    made up for later: the end of the process drops what it has no time for, too. Each thread keeps
+    a database connection outside of the pool of connections.
+    """
+
+    def __init__(self, name: str, size: int, *, limit: int) -> None:
+        self._limit = limit
+        self._executor = ThreadPoolExecutor(
+            size, thread_name_prefix=name, initializer=use_own_connection
+        )
+        self._waiting: dict[Hashable, deque[Callable[[], object]]] = {}  # of each key at work
+        self._count = 0
+        self._change = threading.Condition()
+
+    def submit(self, key: Hashable, work: Callable[[], object]) -> None:
+        """Run `work` after the work that was submitted with this key before. Never blocks."""
+        call = functools.partial(contextvars.copy_context().run, _run_with_fresh_connection, work)
+        with self._change:
+            if self._count >= self._limit:
+                logger.error("%d pieces of work wait; another one is dropped", self._count)
+                return
+            self._count += 1
+            is_at_work = key in self._waiting
+            self._waiting.setdefault(key, deque()).append(call)
+        if not is_at_work:
+            self._executor.submit(self._run_next, key)
+
+    def drain(self, timeout: float) -> None:
+        """Wait until nothing waits or runs, at most `timeout` seconds."""
+        with self._change:
+            self._change.wait_for(lambda: not self._waiting, timeout)
+
+    def drop_waiting(self) -> None:
+        """Forget the work that has not begun."""
+        with self._change:
+            count = sum(map(len, self._waiting.values()))
+            self._count -= count
+            for calls in self._waiting.values():
+                calls.clear()
+        if count:
+            logger.warning("%d pieces of work were dropped at the end", count)
+
+    def _run_next(self, key: Hashable) -> None:
+        with self._change:
+            calls = self._waiting[key]
+            call = calls.popleft() if calls else None
+        if call:
+            with outlive_errors("work that no caller waits for failed"):
+                call()
+        with self._change:
+            self._count -= bool(call)
+            has_next = bool(calls)
+            if not has_next:
+                del self._waiting[key]
+                self._change.notify_all()
+        if has_next:
+            self._executor.submit(self._run_next, key)
+
+
 # Ends of answers and results of tools: what people have seen must be stored, whatever else waits.
 # Four connections a process, because one more costs PostgreSQL 5 to 10 MB.
 STORING = ThreadPool("store", 4, has_own_connections=True)
 # Receivers of the signals that announce ends of turns. They may be slow, and are any app's.
-RECEIVERS = ThreadPool("receive", 4, has_own_connections=True)
+RECEIVERS = OrderedThreads("receive", 4, limit=1_000)
 LEASES = ThreadPool("leases", 1, has_own_connections=True)
 RECOVERY = ThreadPool("recovery", 1, has_own_connections=True)
 # Tools and tool servers, which may be silent for as long as CHATCORE_MCP_SECONDS.

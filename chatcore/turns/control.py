@@ -320,9 +320,9 @@ def _cancel_waiting_turn(turn_id: UUID) -> bool:
         if turn:
             lifecycle.end_turn(turn, Turn.Status.CANCELLED)
             announcement = functools.partial(
-                announce_halt, session_id=turn.session_id, status=Turn.Status.CANCELLED
+                announce_halt, turn_id, session_id=turn.session_id, status=Turn.Status.CANCELLED
             )
-            transaction.on_commit(lambda: turn_runner.launch(turn_id, announcement))
+            transaction.on_commit(announcement)
         return turn is not None
 
 

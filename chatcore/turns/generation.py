@@ -160,7 +160,7 @@ async def _work_on_turn(
             problem = lifecycle.build_unexpected_problem(error)
             await _close(work, lifecycle.close_failed_turn, problem)
     if turn is not None:
-        await _announce_end(work, turn)
+        _announce_end(work, turn)
 
 
 async def _close(work: TurnWork, close_turn: Callable[..., str], *args: object) -> None:
@@ -181,11 +181,11 @@ def _log_loss(work: TurnWork) -> None:
     logger.warning("turn %s was closed elsewhere, or deleted with its session", work.turn_id)
 
 
-async def _announce_end(work: TurnWork, turn: Turn) -> None:
+def _announce_end(work: TurnWork, turn: Turn) -> None:
     if work.answer is not None:
-        await announce_response(turn, work.answer)
+        announce_response(turn, work.answer)
     elif work.status:
-        await announce_halt(turn.pk, session_id=turn.session_id, status=work.status)
+        announce_halt(turn.pk, session_id=turn.session_id, status=work.status)
 
 
 def _load_turn(turn_id: UUID) -> Turn:

@@ -12,6 +12,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from rest_framework.test import APIClient
 
+from chatcore.base.runner import turn_runner
 from chatcore.context import builder
 from chatcore.models import Message, Session, Turn
 from chatcore.providers.base import Request
@@ -132,7 +133,9 @@ class Talk:
     def _run(self, begin: Callable[[], Turn], replies: tuple[Reply, ...], status: str) -> Turn:
         self.provider.replies[:] = replies
         self.session.refresh_from_db()
-        turn = control.wait_for_turn(begin().pk, timeout=60)
+        turn = begin()
+        turn_runner.drain(60)
+        turn = control.wait_for_turn(turn.pk, timeout=60)
         assert (turn.status, self.provider.violations) == (status, []), turn.error
         self.check()
         run_queued_compactions()

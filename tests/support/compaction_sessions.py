@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import connection
 
+from chatcore.base.runner import turn_runner
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.turns import control
 from compaction.models import CompactionPolicy, CompactionRun
@@ -43,9 +44,11 @@ def fill_session(session: Session, *, messages: int = 14, tokens: int = 485) -> 
 
 
 def say(session: Session, content: str = "And what about the flight?") -> Turn:
-    """Run one complete turn over HTTP."""
+    """Run one complete turn over HTTP, and the check after it."""
     session.refresh_from_db()
-    return control.wait_for_turn(control.start_turn(session, content=content).pk, PATIENCE_SECONDS)
+    turn = control.start_turn(session, content=content)
+    turn_runner.drain(PATIENCE_SECONDS)
+    return control.wait_for_turn(turn.pk, PATIENCE_SECONDS)
 
 
 def list_event_names(session: Session, prefix: str = "") -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
+from chatcore.base.runner import turn_runner
 from chatcore.models import Session, Turn
 from chatcore.turns import control
 from compaction.core.presets import PRESETS
@@ -52,6 +53,7 @@ class Stage:
         """Run a turn to its end."""
         self.session.refresh_from_db()
         turn = control.start_turn(self.session, content=text)
+        turn_runner.drain(60)
         return control.wait_for_turn(turn.pk, timeout=60)
 
     def ask_well(self, text: str) -> None:
