@@ -14,7 +14,13 @@ from chatcore.events.listener import get_relay
 from chatcore.events.types import DELTA_EVENTS, DELTA_TYPES, DeltaType, Event, EventType, NewEvent
 from chatcore.extension import get_extensions
 from chatcore.models import SessionEvent
-from chatcore.models.statements import NewRows, Numbers, reserve_numbers
+from chatcore.models.statements import (
+    EventRow,
+    NewRows,
+    Numbers,
+    insert_events,
+    reserve_numbers,
+)
 
 HEARTBEAT_SECONDS = 15.0
 EVENT_PAGE_SIZE = 500
@@ -78,10 +84,12 @@ def store_numbered_events(
         )
         for session_id, last in numbers.items()
     ]
-    SessionEvent.objects.bulk_create(
-        _build_row(event, numbers[session_id].owner_id)
-        for session_id, events in events_by_session
-        for event in events
+    insert_events(
+        [
+            _build_row(event, numbers[session_id].owner_id)
+            for session_id, events in events_by_session
+            for event in events
+        ]
     )
     for session_id, events in events_by_session:
         for extension in get_extensions("on_events"):
@@ -91,10 +99,10 @@ def store_numbered_events(
     transaction.on_commit(lambda: event_hub.publish(events_by_session))
 
 
-def _build_row(event: Event, owner_id: int) -> SessionEvent:
-    return SessionEvent(
-        session_id=event.session,
+def _build_row(event: Event, owner_id: object) -> EventRow:
+    return EventRow(
         owner_id=owner_id,
+        session_id=event.session,
         seq=event.seq,
         name=event.name,
         message=event.data["message"] if event.name in DELTA_EVENTS else None,

@@ -2,10 +2,10 @@
 
 To compile these, and to decode what they return, the ORM takes 3 to 10 ms of processor time, of
 which a request may take 3 and the check after an answer 5 (docs/decisions/0009). They are the
-numbers of a message and of events, the context with its live messages, and the facts of a
-measurement. Each but the first, which the ORM cannot say, stands beside the query that it
-replaces, in a comment; tests/chatcore/test_context_queries.py and
-tests/compaction/test_queries.py compare both. What the ORM cannot say elsewhere stands where it is
+numbers of a message and of events, the context with its live messages, the facts of a measurement,
+and what stores words. Each but the first, which the ORM cannot say, stands beside the query that it
+replaces, in a comment; tests/chatcore/test_context_queries.py, tests/chatcore/test_events.py and
+tests/compaction/test_queries.py compare them. What the ORM cannot say elsewhere stands where it is
 used, as the statements of the search, which run by `fetch_rows`.
 """
 
@@ -215,6 +215,33 @@ _SESSION_CONVERTERS: dict[str, Callable[[Any], object]] = {
 }
 
 
+# Turn.objects.filter(pk__in=ids, status="running").select_related("session").select_for_update(
+#     no_key=True, skip_locked=True, of=("self", "session"))
+_FREE_TURNS_SQL = """
+    SELECT turn.id
+    FROM chatcore_turn turn
+    JOIN chatcore_session session ON session.id = turn.session_id
+    WHERE turn.id IN ({ids}) AND turn.status = 'running'
+"""
+# SessionEvent.objects.bulk_create(rows)
+_EVENTS_SQL = """
+    INSERT INTO chatcore_sessionevent (owner_id, session_id, seq, name, message, data, at) VALUES
+"""
+_ROWS_AT_ONCE = 100  # SQLite limits the parameters of a statement
+
+
+class EventRow(NamedTuple):
+    """A row of the event log."""
+
+    owner_id: object
+    session_id: Any
+    seq: int
+    name: str
+    message: int | None
+    data: Any
+    at: Any
+
+
 class NewRows(NamedTuple):
     """How many rows of a session are about to be stored."""
 
@@ -261,6 +288,34 @@ def reserve_numbers(
     return {
         to_uuid(row_id): Numbers(*numbers) for row_id, *numbers in fetch_rows(statement, parameters)
     }
+
+
+def lock_free_turns(turn_ids: Collection[UUID]) -> set[UUID]:
+    """Lock those of these turns that run, with their sessions, where both are free; return them."""
+    statement = _FREE_TURNS_SQL.format(ids=_build_placeholders(turn_ids))
+    if connection.features.has_select_for_update:
+        statement += " FOR NO KEY UPDATE OF turn, session SKIP LOCKED"
+    rows = fetch_rows(statement, [adapt_uuid(turn_id) for turn_id in turn_ids])
+    return {to_uuid(row_id) for (row_id,) in rows}
+
+
+def insert_events(rows: Sequence[EventRow]) -> None:
+    """Insert rows into the event log. `data` is stored as JSON."""
+    cast = "::jsonb" if connection.vendor == "postgresql" else ""
+    place = f"(%s, %s, %s, %s, %s, %s{cast}, %s)"
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        batch = rows[start : start + _ROWS_AT_ONCE]
+        parameters: list[Any] = [
+            value
+            for row in batch
+            for value in row._replace(
+                session_id=adapt_uuid(row.session_id),
+                data=json.dumps(row.data),
+                at=connection.ops.adapt_datetimefield_value(row.at),
+            )
+        ]
+        with connection.cursor() as cursor:
+            cursor.execute(f"{_EVENTS_SQL} {', '.join([place] * len(batch))}", parameters)
 
 
 def load_context_row(session_id: UUID) -> dict[str, Any] | None:
@@ -326,7 +381,7 @@ def _fetch_in_order(statement: str, parameters: Sequence[object]) -> list[Messag
     return sorted(fetch_rows(statement, parameters), key=get_seq)
 
 
-def _build_placeholders(values: Collection[int]) -> str:
+def _build_placeholders(values: Collection[object]) -> str:
     return ", ".join(["%s"] * len(values)) or "NULL"
 
 

@@ -1,7 +1,7 @@
 """Write the new deltas of all answers of this process together, several times a second.
 
 Each commit waits for the disk, so commits must not grow with the number of answers. What a killed
-process loses of an answer is what arrived since the last write: FLUSH_SECONDS, and the time of the
+process loses of an answer is what arrived since the last write: WRITE_SECONDS, and the time of the
 write itself.
 """
 
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FLUSH_SECONDS = 0.15  # how long deltas are collected before they are written together
+WRITE_SECONDS = 0.05  # from the beginning of a write to that of the next one
 FIRST_SECONDS = 0.03  # the same for the first words of an answer, for which people wait
+LONGEST_PAUSE_SECONDS = 0.15  # after a write that took long
 IDLE_SECONDS = 5.0  # after that the thread ends
 # Who waits for SQLite's lock sleeps up to 0.1 s between two looks, and longer the longer it has
 # waited. Under a hundred turns that begin at once, this thread would come last; so it begins its
@@ -65,17 +66,18 @@ class DeltaWriter:
     def _run(self) -> None:
         # It holds the locks of answers while it writes, so it must wait for no other's connection.
         use_own_connection(lock_seconds=LOCK_SECONDS)
-        written_at = 0.0
+        began_at, ended_at = 0.0, 0.0  # of the last write
         while self._has_work.wait(IDLE_SECONDS) or not self._has_ended():
             self._has_work.clear()
-            since = time.monotonic() - written_at
-            if self._has_beginning.wait(max(FLUSH_SECONDS - since, 0)):
-                time.sleep(max(FIRST_SECONDS - since, 0))
+            next_at = ended_at + _choose_pause(ended_at - began_at)
+            if self._has_beginning.wait(max(next_at - time.monotonic(), 0)):
+                time.sleep(max(began_at + FIRST_SECONDS - time.monotonic(), 0))
             self._has_beginning.clear()
+            began_at = time.monotonic()
             # Without this thread no answer would be stored.
             with outlive_errors("the writer of deltas goes on after an error"):
                 self._write_waiting()
-            written_at = time.monotonic()
+            ended_at = time.monotonic()
         connections.close_all()
 
     def _has_ended(self) -> bool:
@@ -114,7 +116,7 @@ class DeltaWriter:
                     recorder.failure = error
 
     def _retry_later(self, recorders: Sequence["AnswerRecorder"]) -> None:
-        time.sleep(FLUSH_SECONDS)
+        time.sleep(LONGEST_PAUSE_SECONDS)
         for recorder in recorders:
             self.submit(recorder)
 
@@ -165,6 +167,16 @@ class DeltaWriter:
                 self.submit(recorder)
             else:
                 recorder.failure = TurnLost(str(recorder.turn.pk))
+
+
+def _choose_pause(write_seconds: float) -> float:
+    """Return how long to collect deltas after a write that took so long.
+
+    Under load the pause grows with the writes, so that others have the database and the processor
+    for a third of the time at least.
+    """
+    pause = max(WRITE_SECONDS - write_seconds, write_seconds / 2)
+    return min(pause, LONGEST_PAUSE_SECONDS)
 
 
 def _note_doubt(messages: Mapping["AnswerRecorder", Message | None]) -> None:

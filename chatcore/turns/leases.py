@@ -18,7 +18,7 @@ from django.db.models import Q, QuerySet
 from chatcore.base.databases.clock import read_clock
 from chatcore.base.databases.literals import Literal
 from chatcore.base.threads import LEASES
-from chatcore.models import Session, Turn
+from chatcore.models import Session, Turn, statements
 
 logger = logging.getLogger(__name__)
 
@@ -101,13 +101,7 @@ def lock_free_turns(turn_ids: Collection[UUID]) -> set[UUID]:
     of all other sessions. Who never waits is in no deadlock either, so the order of the rows does
     not matter here. SQLite locks the whole database when the transaction begins.
     """
-    turns = (
-        Turn.objects.select_for_update(no_key=True, skip_locked=True, of=("self", "session"))
-        .select_related("session")
-        .only("session__id")
-    )
-    free_turns = turns.filter(pk__in=turn_ids, status=Turn.Status.RUNNING)
-    return {turn.pk for turn in free_turns}
+    return statements.lock_free_turns(turn_ids)
 
 
 def renew_leases(turn_ids: Collection[UUID]) -> None:

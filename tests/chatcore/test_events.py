@@ -37,6 +37,28 @@ def test_numbers_have_no_gap_and_no_double_under_concurrent_writers(session: Ses
     )
 
 
+def test_rows_are_as_the_orm_stores_them(session: Session) -> None:
+    payload = {"message": 7, "offset": 0, "text": 'Egrets – 漢字, "quoted" 100 %s\n', "none": None}
+    append_events(session.pk, ("message.delta", payload), *[("turn.started", {})] * 120)
+    [delta, start, *_] = rows = list(SessionEvent.objects.order_by("seq"))
+    assert [row.seq for row in rows] == list(range(1, 122))
+    assert (delta.message, start.message, delta.owner_id) == (7, None, session.owner_id)
+
+    def read(seq: int) -> list[tuple[object, ...]]:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT owner_id, session_id, name, message, data, at"
+                " FROM chatcore_sessionevent WHERE seq = %s",
+                [seq],
+            )
+            return cursor.fetchall()
+
+    SessionEvent.objects.create(
+        session=session, seq=900, name=delta.name, message=7, data=payload, at=delta.at
+    )
+    assert read(1) == read(900)
+
+
 async def test_the_tail_gives_the_past_and_then_what_comes(session: Session) -> None:
     append = sync_to_async(append_events, thread_sensitive=False)
     await append(session.pk, ("turn.started", {}), ("turn.completed", {}))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from chatcore.base.runner import turn_runner
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.turns import control
 from tests.support.crash_points import build_lost_connection
@@ -62,6 +63,7 @@ def run_turn(session: Session, scripted: ScriptedModel) -> Counter[str]:
     Session.objects.filter(pk=session.pk).update(title="Sums")
     turn = control.start_turn(session, content="How much is six times seven?")
     turn = control.wait_for_turn(turn.pk, 30)
+    turn_runner.drain(30)  # the check after it has a commit too
     messages = list(Message.objects.filter(session=session).order_by("seq"))
     assert turn.status == Turn.Status.COMPLETED
     assert [(message.role, message.content) for message in messages] == [
