@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 from django.core.validators import RegexValidator
 from django.db import DatabaseError, InterfaceError
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Prefetch, Q, prefetch_related_objects
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import exceptions, serializers
@@ -41,7 +41,7 @@ from chatcore.base.rest.fields import (
 from chatcore.base.rest.problems import Problem
 from chatcore.base.rest.routes import build_api_path
 from chatcore.files import intake
-from chatcore.models import Message, Session, Turn
+from chatcore.models import Attachment, Message, Session, Turn
 from chatcore.providers.errors import ContextBudgetExceeded
 from chatcore.turns import capacity, client_tools, control, versions, waiting
 
@@ -250,7 +250,7 @@ def wait_for_end(turn: Turn) -> Turn:
     Raises the problem that says what is stored if the database goes away meanwhile.
     """
     try:
-        return control.wait_for_turn(turn.pk)
+        return control.wait_for_reply(turn)
     except (DatabaseError, InterfaceError) as error:
         outage = find_outage(error)
         if outage is None:
@@ -272,18 +272,10 @@ def build_turn_response(turn: Turn) -> Response:
         if problem.type == ContextBudgetExceeded.type:
             problem.detail = exceptions.ErrorDetail(f"{problem.detail} {AS_FILE}")
         raise problem
-    # Another answer has its question in an earlier turn.
-    of_turn = Message.objects.filter(Q(turn=turn) | Q(pk=turn.question_id))
-    replacements = Message.objects.filter(replaces=OuterRef("pk"))
-    messages = list(
-        of_turn.annotate(is_replaced=Exists(replacements))
-        .prefetch_related("attachments")
-        .order_by("seq")
-    )
+    messages = _load_messages(turn)
     # Few messages are versions of each other. Which are is asked of the whole session.
     has_versions = any(
-        message.replaces_id or message.is_replaced  # type: ignore[attr-defined]  # annotated
-        for message in messages
+        message.replaces_id or getattr(message, "is_replaced", False) for message in messages
     )
     context = {"versions": versions.map_message_versions(turn.session_id) if has_versions else {}}
     # By one serializer: to make the fields of one takes as long as a query.
@@ -304,6 +296,23 @@ def build_turn_response(turn: Turn) -> Response:
         "notices": turn.list_new_notices(),
     }
     return Response(body, status=201)
+
+
+def _load_messages(turn: Turn) -> list[Message]:
+    """Return the messages of a turn and its question, in order; those just stored as they are."""
+    if turn.exchange and turn.exchange.answer:
+        messages = [turn.exchange.question, turn.exchange.answer]
+        no_files = Prefetch("attachments", queryset=Attachment.objects.none())
+        prefetch_related_objects(messages, no_files)  # which takes no statement
+        return messages
+    # Another answer has its question in an earlier turn.
+    of_turn = Message.objects.filter(Q(turn=turn) | Q(pk=turn.question_id))
+    replacements = Message.objects.filter(replaces=OuterRef("pk"))
+    return list(
+        of_turn.annotate(is_replaced=Exists(replacements))
+        .prefetch_related("attachments")
+        .order_by("seq")
+    )
 
 
 def _describe_started_turn(request: Request, turn: Turn, after_seq: int) -> dict[str, object]:

@@ -20,7 +20,7 @@ from chatcore.models.serving_process import ServingProcess
 from chatcore.models.session import Session, SessionQuerySet
 from chatcore.models.setup_entry import SetupEntry
 from chatcore.models.token_name import TokenName
-from chatcore.models.turn import Turn
+from chatcore.models.turn import Exchange, Turn
 from chatcore.models.user_preferences import UserPreferences
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "Attachment",
     "ContextEdit",
     "ContextRevision",
+    "Exchange",
     "IdempotencyKey",
     "Installation",
     "McpServer",

@@ -1,5 +1,8 @@
 """Turns: a user message and everything up to the next one."""
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -8,6 +11,23 @@ from chatcore.base.databases.fields import RowIdField
 from chatcore.base.row_ids import make_row_id
 from chatcore.models.owned_row import OwnedQuerySet, OwnedRow
 from chatcore.models.session import Session
+
+if TYPE_CHECKING:
+    from chatcore.models.message import Message
+
+
+@dataclass
+class Exchange:
+    """A question and its only answer, as this process has stored them.
+
+    Whoever waits for the reply builds it from these and reads nothing back. `turn` is the object
+    that the task works on. `answer` is None until the turn has ended with it, and for ever if the
+    turn has more messages or ends otherwise.
+    """
+
+    turn: "Turn"
+    question: "Message"
+    answer: "Message | None" = None
 
 
 class TurnQuerySet(OwnedQuerySet["Turn"]):
@@ -38,6 +58,8 @@ class Turn(OwnedRow):
         INTERRUPTED = "interrupted"
 
     is_repeat = False  # True of the object that a repeated Idempotency-Key is answered with
+    # Of the object that a turn began with, where one answer may be all that follows its question.
+    exchange: "Exchange | None" = None
 
     # While a turn has one of these, no other turn of its session begins.
     OPEN_STATUSES = (Status.RUNNING, Status.WAITING)

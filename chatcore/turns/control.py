@@ -20,7 +20,7 @@ from chatcore.base.runner import turn_runner
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, NewEvent, TurnStartedPayload
 from chatcore.files import intake
-from chatcore.models import Message, Session, Turn
+from chatcore.models import Exchange, Message, Session, Turn
 from chatcore.sessions.changes import record_session_change
 from chatcore.sessions.tool_calls import find_calling_message, find_pending_calls
 from chatcore.sessions.wrapping import find_words
@@ -130,7 +130,10 @@ def start_turn(
             intake.copy_files(replaces, question)
         _ensure_title(locked_session, question)
         turn.question = question
-        _begin_turn(turn, first_event_seq=last_event_seq - 1)
+        is_plain = not attachments and replaces is None
+        _begin_turn(
+            turn, first_event_seq=last_event_seq - 1, question=question if is_plain else None
+        )
     return turn
 
 
@@ -265,6 +268,18 @@ def wait_for_turn(turn_id: UUID, timeout: float | None = None) -> Turn:
         time.sleep(POLL_SECONDS)
 
 
+def wait_for_reply(turn: Turn) -> Turn:
+    """Block until the turn that was just begun has ended or waits for its client.
+
+    Where this process has stored its only answer, nothing is read. Raises as `wait_for_turn` does.
+    """
+    close_old_connections()  # as in `wait_for_turn`
+    turn_runner.wait(turn.pk)
+    if turn.exchange and turn.exchange.answer:
+        return turn.exchange.turn
+    return wait_for_turn(turn.pk)
+
+
 def cancel_turn(session_id: UUID) -> bool:
     """Cancel the session's open turn; return False if there is none.
 
@@ -366,17 +381,22 @@ def _announce_and_begin_turn(turn: Turn) -> None:
     _begin_turn(turn, first_event_seq=event_log.append_events(turn.session_id, started_event))
 
 
-def _begin_turn(turn: Turn, *, first_event_seq: int) -> None:
-    """Store a turn, and launch it after the commit."""
+def _begin_turn(turn: Turn, *, first_event_seq: int, question: Message | None = None) -> None:
+    """Store a turn, and launch it after the commit.
+
+    `question` is its message if that has neither files nor other versions.
+    """
     turn.first_event_seq = first_event_seq
     turn.save(force_insert=True)
-    transaction.on_commit(lambda: _launch(turn))
+    transaction.on_commit(lambda: _launch(turn, question))
 
 
-def _launch(turn: Turn) -> None:
+def _launch(turn: Turn, question: Message | None) -> None:
     """Have a turn answered as it was committed. The caller keeps objects of its own."""
     own_turn = copy.copy(turn)
     own_turn.session = copy.copy(turn.session)
+    if question is not None:
+        turn.exchange = own_turn.exchange = Exchange(own_turn, question)
     turn_runner.launch(turn.pk, functools.partial(generate_answer, turn=own_turn))
 
 

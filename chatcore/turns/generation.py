@@ -202,7 +202,10 @@ async def _run_rounds(work: TurnWork, turn: Turn) -> None:
     for _ in range(limit):
         answer = await _request_answer(work, turn)
         if not answer.tool_calls:
+            if turn.exchange:
+                turn.exchange.answer = answer
             return
+        turn.exchange = None
         if await _run_tools(work, turn, answer, [ToolCall(**call) for call in answer.tool_calls]):
             return
     raise TooManyToolRounds(f"The model called tools {limit} times in a row without answering.")

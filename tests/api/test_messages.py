@@ -46,6 +46,27 @@ def test_a_message_is_answered_in_the_same_response(
     assert (body["tool_messages"], body["notices"]) == ([], [])
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(text="Lisbon is sunny. \x00", usage=(1_234, 56)),
+        Reply(chunks=["Rain. "] * 3, reasoning="Think of clouds.", finish="length"),
+        Reply(text="Free.", usage=False),
+    ],
+)
+def test_the_reply_has_what_a_reader_gets(
+    reply: Reply, api: APIClient, messages: str, scripted: ScriptedModel, model: AiModel
+) -> None:
+    """It is built from what was just stored, so nothing may look otherwise when it is read."""
+    AiModel.objects.update(input_price="0.15", output_price="1.1")
+    for _ in range(2):
+        scripted.script(reply)
+        body = api.post(messages, {"content": "The weather? \x00"}).json()
+    *_, question, answer = api.get(messages).json()["results"]
+    assert (body["user_message"], body["assistant_message"]) == (question, answer)
+    assert (body["status"], body["tool_messages"], body["notices"]) == ("completed", [], [])
+
+
 def test_the_results_of_tools_come_with_the_answer(
     api: APIClient, messages: str, scripted: ScriptedModel
 ) -> None:

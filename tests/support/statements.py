@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import connection
+from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 
@@ -41,7 +41,8 @@ def note_statements() -> Iterator[Statements]:
             connection.execute_wrappers.append(statements.note)
 
     connection_created.connect(watch)
-    watch(connection)
+    # Not `django.db.connection`, which equals the connection of whichever thread compares it.
+    watch(connections["default"])
     try:
         yield statements
     finally:
