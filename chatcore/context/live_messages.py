@@ -5,10 +5,9 @@ Their sums are computed without loading any text.
 
 import json
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, tee
 from typing import Any, Literal
 from uuid import UUID
 
@@ -20,7 +19,6 @@ from django.db.models import (
     FilteredRelation,
     OuterRef,
     Q,
-    QuerySet,
     Subquery,
     Sum,
     TextField,
@@ -176,25 +174,6 @@ def load_active_revision(session: Session) -> ActiveRevision:
     )
 
 
-def query_live_messages(
-    session_id: UUID, boundary_seq: int | None, kept_seqs: Collection[int] = ()
-) -> QuerySet[Message]:
-    """Return the messages that are sent: those from the boundary on, pinned ones, and kept ones.
-
-    Superseded and failed messages, and those that are still being written, are left out.
-    """
-    messages = Message.objects.filter(session=session_id).order_by()
-    if boundary_seq:
-        # A union of three indexed queries, because databases answer an OR over three indexes by
-        # reading the whole session. The cost then grows with what is sent, not with the history.
-        late_messages = messages.filter(seq__gte=boundary_seq).values("pk")
-        early_queries = [messages.filter(pinned=True, seq__lt=boundary_seq).values("pk")]
-        if kept_seqs:
-            early_queries.append(messages.filter(seq__in=kept_seqs).values("pk"))
-        messages = Message.objects.filter(pk__in=late_messages.union(*early_queries))
-    return messages.filter(SENDABLE).order_by("seq")
-
-
 def load_current_seqs(session_id: UUID, first_seq: int, last_seq: int) -> set[int]:
     """Return the numbers of the messages in a range that were neither superseded nor deleted.
 
@@ -247,31 +226,25 @@ def pair_live_messages(
         for live_message in live_messages
         if not live_message.is_hidden
     ]
-    return normal_form.pair_tool_calls(
+    paired_messages = normal_form.pair_tool_calls(
         visible_messages,
         boundary_seq=boundary_seq or 0,
         hidden_call_ids=hidden_call_ids,
         repairable_seqs=repairable_seqs,
     )
-
-
-def select_sent_messages(
-    live_messages: Sequence[LiveMessage], boundary_seq: int | None
-) -> list[LiveMessage]:
-    """Return those of the messages that a request sends, in the order of their numbers.
-
-    Notes that replace missing results are not stored messages, so they are not among them.
-    """
-    return list(drop_unsent_messages(live_messages, boundary_seq))
+    return list(paired_messages)
 
 
 def drop_unsent_messages(
     live_messages: Iterable[LiveMessage], boundary_seq: int | None
 ) -> Iterator[LiveMessage]:
-    """Yield what `select_sent_messages` returns."""
-    visible_messages = (message for message in live_messages if not message.is_hidden)
-    for message, is_lone in normal_form.mark_lone_results(visible_messages):
-        if not is_lone or _is_repairable(message, boundary_seq):
+    """Yield those of the messages that a request sends, in the order of their numbers.
+
+    Notes that replace missing results are not stored messages, so they are not among them.
+    """
+    visible_messages, others = tee(message for message in live_messages if not message.is_hidden)
+    for message, caller in zip(others, normal_form.find_callers(visible_messages), strict=True):
+        if message.role != "tool" or caller is not None or _is_repairable(message, boundary_seq):
             yield message
 
 
@@ -309,56 +282,45 @@ def _add_early_pairs(
     results and a result without its call. Nothing is queried if none of them has to do with tools.
     """
     boundary_seq = revision.boundary_seq or 0
-    call_ids_by_seq = {
-        message.seq: message.tool_call_id
-        for message in early_messages
-        if message.role == Message.Role.TOOL
-    }
-    if not call_ids_by_seq and not any(message.tool_calls for message in early_messages):
+    result_seqs = [message.seq for message in early_messages if message.role == Message.Role.TOOL]
+    if not result_seqs and not any(message.tool_calls for message in early_messages):
         return early_messages
-    messages_by_seq = {message.seq: message for message in early_messages}
-    for message in _load_callers(session, boundary_seq, call_ids_by_seq):
-        messages_by_seq.setdefault(message.seq, message)
-    calling_messages = [message for message in messages_by_seq.values() if message.tool_calls]
-    nearby_messages = _load_nearby(session, boundary_seq, calling_messages) | messages_by_seq
-    for calling_message in calling_messages:
-        for result in _find_results(calling_message, nearby_messages):
-            messages_by_seq[result.seq] = result
-    return [messages_by_seq[seq] for seq in sorted(messages_by_seq)]
-
-
-def _load_callers(
-    session: Session, boundary_seq: int, call_ids_by_seq: Mapping[int, str]
-) -> list[LiveMessage]:
-    """Load the messages that made the calls of these results, which are given by their numbers."""
-    call_ids = set(call_ids_by_seq.values())
-    messages = _load_early(session, boundary_seq, _find_callers(session, call_ids_by_seq))
-    return [
-        message for message in messages if any(call.id in call_ids for call in message.tool_calls)
+    early_by_seq = {message.seq: message for message in early_messages}
+    callers = _load_early(session, boundary_seq, _find_callers(session, result_seqs))
+    nearby_seqs = {
+        seq
+        for message in (*early_messages, *callers.values())
+        for seq in _list_result_seqs(message)
+    }
+    by_seq = callers | _load_early(session, boundary_seq, nearby_seqs) | early_by_seq
+    messages = [by_seq[seq] for seq in sorted(by_seq)]
+    pairs = [
+        (messages[index].seq, message.seq)
+        for message, index in zip(messages, normal_form.find_callers(messages), strict=True)
+        if index is not None
     ]
+    seqs = early_by_seq.keys() | {caller for caller, result in pairs if result in early_by_seq}
+    seqs |= {result for caller, result in pairs if caller in seqs}
+    return [by_seq[seq] for seq in sorted(seqs)]
 
 
-def _load_nearby(
-    session: Session, boundary_seq: int, calling_messages: Sequence[LiveMessage]
+def _load_early(
+    session: Session, boundary_seq: int, seqs: Collection[int]
 ) -> dict[int, LiveMessage]:
-    """Load the messages that can hold the results of these calls, by their numbers."""
-    nearby_seqs = {seq for message in calling_messages for seq in _list_result_seqs(message)}
-    messages = _load_early(session, boundary_seq, nearby_seqs)
-    return {message.seq: message for message in messages}
-
-
-def _load_early(session: Session, boundary_seq: int, seqs: Collection[int]) -> list[LiveMessage]:
+    """Load the messages with these numbers that stand before the boundary, by their numbers."""
     early_seqs = [seq for seq in seqs if seq < boundary_seq]
     if not early_seqs:
-        return []
+        return {}
     messages = Message.objects.filter(SENDABLE, session=session, seq__in=early_seqs)
     rows = messages.order_by("seq").values_list(*_TEXT_COLUMNS)
-    return [_build_live_message(row) for row in rows]
+    return {message.seq: message for message in map(_build_live_message, rows)}
 
 
-def _list_result_seqs(calling_message: LiveMessage) -> range:
-    first_seq = calling_message.seq + 1
-    return range(first_seq, first_seq + len(calling_message.tool_calls) + _MAX_GAP)
+def _list_result_seqs(message: LiveMessage) -> range:
+    """Return the numbers among which the results of a message's calls are looked for."""
+    call_count = len(message.tool_calls)
+    first_seq = message.seq + 1
+    return range(first_seq, first_seq + call_count + _MAX_GAP) if call_count else range(0)
 
 
 def _find_callers(session: Session, result_seqs: Collection[int]) -> set[int]:
@@ -377,24 +339,6 @@ def _find_callers(session: Session, result_seqs: Collection[int]) -> set[int]:
         .values_list("caller", flat=True)
     )
     return {seq for seq in caller_seqs if seq is not None}
-
-
-def _find_results(
-    calling_message: LiveMessage, nearby_messages: Mapping[int, LiveMessage]
-) -> Iterator[LiveMessage]:
-    """Yield the results of a message's calls among the messages after it."""
-    open_calls = Counter(call.id for call in calling_message.tool_calls)
-    for seq in _list_result_seqs(calling_message):
-        message = nearby_messages.get(seq)
-        if message is None:
-            continue
-        if message.role == Message.Role.TOOL and open_calls[message.tool_call_id]:
-            open_calls[message.tool_call_id] -= 1
-            yield message
-        else:
-            # Some models use an id again. From there on, a result belongs to the later call.
-            for call in message.tool_calls:
-                del open_calls[call.id]
 
 
 def _load_edits(

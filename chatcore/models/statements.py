@@ -100,8 +100,8 @@ _SENDABLE_SQL = f"""
     WHERE session_id = %s AND branch IS NULL AND status NOT IN ('streaming', 'failed')
         AND role <> 'system'
 """  # noqa: S608
-# live_messages.query_live_messages(session_id, boundary_seq, kept_seqs): three queries of one
-# index each, whose rows exclude each other. Databases answer an OR over three indexes by reading
+# query_live_messages() in tests/chatcore/test_context_queries.py: three queries of one index each,
+# whose rows exclude each other. Databases answer an OR over three indexes by reading
 # the whole session.
 _LATE_SQL = f"{_SENDABLE_SQL} AND seq >= %s"
 _PINNED_SQL = f"{_SENDABLE_SQL} AND seq < %s AND pinned"

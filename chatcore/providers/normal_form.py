@@ -15,14 +15,15 @@ begins with the same bytes and a cache of the provider holds.
 
 import hashlib
 import re
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from chatcore.providers.base import ChatMessage, Image, ToolCall
 from chatcore.providers.provider_data import CACHE_CONTROL, select_cache_control
+from textkit.tool_pairs import CALL_COMPACTED, RESULT_COMPACTED, match_results
 
 # Sent as a user message where the model's message would come first.
 EARLIER_MESSAGES_NOTICE = "(Earlier messages are not shown.)"
@@ -30,7 +31,7 @@ EARLIER_MESSAGES_NOTICE = "(Earlier messages are not shown.)"
 STOPPED_ANSWER = "(The answer was stopped.)"
 IMAGES_ANSWER = "(Show the images.)"
 NO_OUTPUT = "(no output)"
-NO_RESULT = "[The call was interrupted; there is no result.]"
+RESULT_INTERRUPTED = "[The call was interrupted; there is no result.]"
 IMAGES_FOLLOW = "(The images follow.)"
 TOOL_IMAGES_NOTICE = "(Images of the tool results above.)"
 TOLD_CALL = "[The tool {name} was called with {arguments}]"
@@ -55,7 +56,8 @@ def build_normal_form(
     Neighbors may still have the same role: to join them is the protocol's work. Without
     `has_result_images`, the images of tool results follow them in a message of the user.
     """
-    normal_messages: Iterable[ChatMessage] = _pair_calls(messages, max_calls)
+    paired_messages = _split_calls(pair_tool_calls(messages), max_calls)
+    normal_messages: Iterable[ChatMessage] = map(_fill_result, paired_messages)
     if not has_tools:
         normal_messages = map(_tell_calls, normal_messages)
     if not has_result_images:
@@ -111,43 +113,23 @@ def _build_call_id(stored_id: str, occurrence: int) -> str:
     return "".join(signs)
 
 
-def _pair_calls(messages: Sequence[ChatMessage], max_calls: int) -> Iterator[ChatMessage]:
-    """Yield the messages, each call's result behind it; results without a call are left out.
-
-    An answer with more calls than a server takes at once becomes several.
-    """
-    results, _ = match_results(messages)
-    for index, message in enumerate(messages):
-        if message.role == "tool":
-            continue
-        ordered_results = _order_results(message, results.get(index, []))
+def _split_calls(messages: Iterator[ChatMessage], max_calls: int) -> Iterator[ChatMessage]:
+    """Yield the messages; an answer with more calls than a server takes at once becomes several."""
+    for message in messages:
         if len(message.tool_calls) <= max_calls:
             yield message
-            yield from ordered_results
             continue
-        for start in range(0, len(message.tool_calls), max_calls):
-            calls = message.tool_calls[start : start + max_calls]
-            yield (
-                replace(message, content="", tool_calls=calls, provider_data={})
-                if start
-                else replace(message, tool_calls=calls)
-            )
-            yield from islice(ordered_results, len(calls))
+        results = list(islice(messages, len(message.tool_calls)))
+        for start in range(0, len(results), max_calls):
+            end = start + max_calls
+            yield replace(message, tool_calls=message.tool_calls[start:end])
+            yield from results[start:end]
+            message = replace(message, content="", provider_data={})
 
 
-def _order_results(message: ChatMessage, results: Sequence[ChatMessage]) -> Iterator[ChatMessage]:
-    """Yield a result for each call of a message, in the order of the calls."""
-    results_by_id: dict[str, deque[ChatMessage]] = {}
-    for result in results:
-        results_by_id.setdefault(result.tool_call_id, deque()).append(result)
-    for call in list_unanswered_calls(message, results):
-        note = ChatMessage(role="tool", content=NO_RESULT, tool_call_id=call.id, is_error=True)
-        results_by_id.setdefault(call.id, deque()).append(note)
-    for call in message.tool_calls:
-        result = results_by_id[call.id].popleft()
-        if not (result.content.strip() or result.images):
-            result = replace(result, content=NO_OUTPUT)
-        yield result if result.tool_name else replace(result, tool_name=call.name)
+def _fill_result(message: ChatMessage) -> ChatMessage:
+    is_empty = message.role == "tool" and not (message.content.strip() or message.images)
+    return replace(message, content=NO_OUTPUT) if is_empty else message
 
 
 def _tell_calls(message: ChatMessage) -> ChatMessage:
@@ -237,62 +219,15 @@ class PairableMessage(Protocol):
     def tool_calls(self) -> Sequence[ToolCall]: ...
 
 
-MessageT = TypeVar("MessageT", bound=PairableMessage)
-
-
-def mark_lone_results(messages: Iterable[MessageT]) -> Iterator[tuple[MessageT, bool]]:
-    """Yield each message, and whether it is a result without a call.
-
-    A result belongs to the newest earlier call with its id, because some models use the same ids
-    again in each answer. Two calls of one answer may share an id too, and have two results then.
-    """
-    open_calls: dict[str, int] = {}
-    for message in messages:
-        is_lone = message.role == "tool" and not open_calls.get(message.tool_call_id)
-        yield message, is_lone
-        if message.role == "tool":
-            if not is_lone:
-                open_calls[message.tool_call_id] -= 1
-        elif message.tool_calls:
-            open_calls |= Counter(call.id for call in message.tool_calls)
-
-
-def match_results(
-    messages: Sequence[ChatMessage],
-) -> tuple[dict[int, list[ChatMessage]], set[int]]:
-    """Return the results by the index of the message with their calls.
-
-    The second value holds the indexes of the results that have no call.
-    """
-    results: dict[int, list[ChatMessage]] = {}
-    call_indexes: dict[str, int] = {}
-    lone_indexes: set[int] = set()
-    for index, (message, is_lone) in enumerate(mark_lone_results(messages)):
-        if is_lone:
-            lone_indexes.add(index)
-        elif message.role == "tool":
-            results.setdefault(call_indexes[message.tool_call_id], []).append(message)
-        else:
-            for call in message.tool_calls:
-                call_indexes[call.id] = index
-    return results, lone_indexes
-
-
-def list_unanswered_calls(
-    message: ChatMessage, results: Iterable[ChatMessage]
-) -> Iterator[ToolCall]:
-    """Yield the calls of a message for which there is no result."""
-    result_counts = Counter(result.tool_call_id for result in results)
-    for call in message.tool_calls:
-        if result_counts[call.id]:
-            result_counts[call.id] -= 1
-        else:
-            yield call
-
-
-RESULT_INTERRUPTED = "[The call was interrupted; there is no result.]"
-RESULT_COMPACTED = "[Tool result unavailable - conversation was compacted]"
-CALL_COMPACTED = "[Tool call for {tool} - conversation was compacted]"
+def find_callers(messages: Iterable[PairableMessage]) -> Iterator[int | None]:
+    """Yield for each message the index of the one whose call it answers; None for all others."""
+    return match_results(
+        (
+            [call.id for call in message.tool_calls],
+            message.tool_call_id if message.role == "tool" else None,
+        )
+        for message in messages
+    )
 
 
 def pair_tool_calls(
@@ -301,46 +236,49 @@ def pair_tool_calls(
     boundary_seq: int = 0,
     hidden_call_ids: Collection[str] = (),
     repairable_seqs: Collection[int] = (),
-) -> list[ChatMessage]:
-    """Return the messages with every result directly behind its call (docs/origins.md, NeuroLink).
+) -> Iterator[ChatMessage]:
+    """Yield the messages, the results of calls directly behind these and in their order.
 
-    A missing result is replaced by a note: the call lies before the boundary, or its id is one of
-    `hidden_call_ids`, so compaction removed the result; otherwise the call was interrupted. For a
-    result without a call, one is made up if its number is one of `repairable_seqs`; otherwise the
-    result is left out.
+    A missing result is replaced by a note (docs/origins.md, NeuroLink): the call lies before the
+    boundary, or its id is one of `hidden_call_ids`, so compaction removed the result; otherwise the
+    call was interrupted. For a result without a call, one is made up if its number is one of
+    `repairable_seqs`; otherwise the result is left out.
     """
-    results, lone_indexes = match_results(messages)
-    request_messages: list[ChatMessage] = []
+    callers = list(find_callers(messages))
+    results: dict[int, list[ChatMessage]] = defaultdict(list)
+    for message, caller in zip(messages, callers, strict=True):
+        if caller is not None:
+            results[caller].append(message)
     for index, message in enumerate(messages):
         if message.role != "tool":
-            request_messages.append(message)
-            if message.tool_calls:
-                call_results = results.get(index, [])
-                is_compacted = (message.seq or 0) < boundary_seq
-                request_messages += call_results
-                request_messages += _fill_missing_results(
-                    message,
-                    call_results,
-                    hidden_call_ids=None if is_compacted else hidden_call_ids,
+            yield message
+            is_compacted = (message.seq or 0) < boundary_seq
+            for call in message.tool_calls:
+                result = _take_result(results[index], call)
+                yield result or _build_missing_result(
+                    call, is_compacted=is_compacted or call.id in hidden_call_ids
                 )
-        elif index in lone_indexes and message.seq in repairable_seqs:
-            request_messages += [_build_missing_call(message), message]
-    return request_messages
+        elif callers[index] is None and message.seq in repairable_seqs:
+            yield _build_missing_call(message)
+            yield message
 
 
-def _fill_missing_results(
-    message: ChatMessage, results: Sequence[ChatMessage], *, hidden_call_ids: Collection[str] | None
-) -> Iterator[ChatMessage]:
-    """Yield a note for each call without a result; with None, compaction hides all results."""
-    for call in list_unanswered_calls(message, results):
-        is_compacted = hidden_call_ids is None or call.id in hidden_call_ids
-        yield ChatMessage(
-            role="tool",
-            content=RESULT_COMPACTED if is_compacted else RESULT_INTERRUPTED,
-            is_error=not is_compacted,
-            tool_call_id=call.id,
-            tool_name=call.name,
-        )
+def _take_result(results: list[ChatMessage], call: ToolCall) -> ChatMessage | None:
+    for index, result in enumerate(results):
+        if result.tool_call_id == call.id:
+            del results[index]
+            return result if result.tool_name else replace(result, tool_name=call.name)
+    return None
+
+
+def _build_missing_result(call: ToolCall, *, is_compacted: bool) -> ChatMessage:
+    return ChatMessage(
+        role="tool",
+        content=RESULT_COMPACTED if is_compacted else RESULT_INTERRUPTED,
+        is_error=not is_compacted,
+        tool_call_id=call.id,
+        tool_name=call.name,
+    )
 
 
 def _build_missing_call(result: ChatMessage) -> ChatMessage:

@@ -290,7 +290,7 @@ def _check_pins(session: Session) -> Iterator[str]:
     messages = live_messages.load_live_messages(session, revision)
     sent_seqs = {
         message.seq
-        for message in live_messages.select_sent_messages(messages, revision.boundary_seq)
+        for message in live_messages.drop_unsent_messages(messages, revision.boundary_seq)
     } | {message.seq for message in messages if message.is_hidden}
     unsent_statuses = [Message.Status.STREAMING, Message.Status.FAILED]
     pinned_messages = (

@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
+from textkit.tool_pairs import CALL_COMPACTED, RESULT_COMPACTED, match_results
 
 Pair = tuple[int, int]
-NO_RESULT = "[Tool result unavailable - conversation was compacted]"
-NO_CALL = "[Tool call for {tool} - conversation was compacted]"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,17 +31,13 @@ class PairRepair:
 def find_pairs(entries: Sequence[TranscriptEntry]) -> list[Pair]:
     """Return the indices (message with the call, result) of every result whose call is there.
 
-    They are in the order of the results. If an id is used more than once, the newest call before
-    the result counts.
+    They are in the order of the results.
     """
-    pairs: list[Pair] = []
-    callers: dict[str, int] = {}
-    for index, entry in enumerate(entries):
-        for call in entry.calls:
-            callers[call.id] = index
-        if entry.role == "tool" and entry.call_id in callers:
-            pairs.append((callers[entry.call_id], index))
-    return pairs
+    callers = match_results(
+        ([call.id for call in entry.calls], entry.call_id if entry.role == "tool" else None)
+        for entry in entries
+    )
+    return [(caller, index) for index, caller in enumerate(callers) if caller is not None]
 
 
 def find_pending_call(entries: Sequence[TranscriptEntry]) -> int | None:
@@ -108,10 +103,9 @@ def repair(entries: Sequence[TranscriptEntry]) -> PairRepair:
     A pending call gets one too, because what is repaired is about to be sent. A second result of
     one call is a result without a call. A placeholder has the seq of the message beside it.
     """
-    results_by_call: dict[tuple[int, str], int] = {}
-    for caller, result in find_pairs(entries):
-        results_by_call.setdefault((caller, entries[result].call_id), result)
-    result_indices = set(results_by_call.values())
+    pairs = find_pairs(entries)
+    answered_calls = {(caller, entries[result].call_id) for caller, result in pairs}
+    result_indices = {result for _, result in pairs}
     output_entries: list[TranscriptEntry] = []
     calls_fixed = 0
     results_fixed = 0
@@ -120,7 +114,7 @@ def repair(entries: Sequence[TranscriptEntry]) -> PairRepair:
             output_entries += _add_call(entry)
             results_fixed += 1
             continue
-        open_calls = [call for call in entry.calls if (index, call.id) not in results_by_call]
+        open_calls = [call for call in entry.calls if (index, call.id) not in answered_calls]
         output_entries.append(entry)
         output_entries += [_build_result(call, entry) for call in open_calls]
         calls_fixed += len(open_calls)
@@ -131,7 +125,7 @@ def repair(entries: Sequence[TranscriptEntry]) -> PairRepair:
 
 def _build_result(call: TranscriptCall, entry: TranscriptEntry) -> TranscriptEntry:
     return TranscriptEntry(
-        seq=entry.seq, role="tool", content=NO_RESULT, call_id=call.id, tool_name=call.name
+        seq=entry.seq, role="tool", content=RESULT_COMPACTED, call_id=call.id, tool_name=call.name
     )
 
 
@@ -142,7 +136,7 @@ def _add_call(entry: TranscriptEntry) -> tuple[TranscriptEntry, TranscriptEntry]
     call_entry = TranscriptEntry(
         seq=entry.seq,
         role="assistant",
-        content=NO_CALL.format(tool=entry.tool_name or "a tool"),
+        content=CALL_COMPACTED.format(tool=entry.tool_name or "a tool"),
         calls=(call,),
     )
     return call_entry, replace(entry, call_id=call_id)

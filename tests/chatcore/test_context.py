@@ -3,9 +3,8 @@
 from uuid import uuid4
 
 import pytest
-from django.db import connection
 
-from chatcore.context import builder, live_messages, revisions, summary_block
+from chatcore.context import builder, revisions, summary_block
 from chatcore.context.revisions import MessageEdit, StaleContext
 from chatcore.models import Message, Session
 
@@ -286,13 +285,3 @@ def test_what_came_between_a_call_and_its_result_is_sent_after_them(session: Ses
     say(session, ("user", "hurry"))
     say(session, ("tool", "done"), tool_call_id="a")
     assert sent(session) == ["go", "", "done", "hurry"]
-
-
-def test_the_messages_are_found_by_their_indexes_alone(session: Session) -> None:
-    plan = live_messages.query_live_messages(session.pk, 9000, [1, 2]).explain()
-    if (
-        connection.vendor == "sqlite"
-    ):  # PostgreSQL plans by the sizes of tables, and these are empty
-        assert "session_id=? AND seq>?" in plan
-        assert "pinned_messages" in plan
-        assert "(session_id=?)\n" not in plan.replace("pinned_messages (session_id=?)", "")

@@ -4,10 +4,12 @@ import json
 import uuid
 from collections.abc import Collection
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import Group
 from django.db import connection
+from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -170,6 +172,20 @@ def test_files_count_once_they_are_sent_and_edits_while_they_are_in_force(
     assert (row["has_files"], row["has_edits"]) == (True, True)
 
 
+def query_live_messages(
+    session_id: UUID, boundary_seq: int | None, kept_seqs: Collection[int] = ()
+) -> QuerySet[Message]:
+    """Return the live messages by the ORM: from the boundary on, pinned and kept ones."""
+    messages = Message.objects.filter(session=session_id).order_by()
+    if boundary_seq:
+        late_messages = messages.filter(seq__gte=boundary_seq).values("pk")
+        early_queries = [messages.filter(pinned=True, seq__lt=boundary_seq).values("pk")]
+        if kept_seqs:
+            early_queries.append(messages.filter(seq__in=kept_seqs).values("pk"))
+        messages = Message.objects.filter(pk__in=late_messages.union(*early_queries))
+    return messages.filter(live_messages.SENDABLE).order_by("seq")
+
+
 @pytest.mark.parametrize("boundary_seq", [None, 1, 7, 15])
 @pytest.mark.parametrize("kept_seqs", [(), (1,), (1, 2, 3, 8)])
 def test_the_live_messages_are_those_that_the_orm_gives(
@@ -177,7 +193,7 @@ def test_the_live_messages_are_those_that_the_orm_gives(
 ) -> None:
     fill(session)
     rows = statements.load_live_rows(session.pk, boundary_seq, kept_seqs)
-    messages = live_messages.query_live_messages(session.pk, boundary_seq, kept_seqs)
+    messages = query_live_messages(session.pk, boundary_seq, kept_seqs)
     assert [decode(row) for row in rows] == list(messages.values(*statements.MESSAGE_COLUMNS))
     assert rows
 

@@ -32,6 +32,7 @@ OURS = (
     "textkit.sentences",
     "textkit.stems",
     "textkit.stop_words",
+    "textkit.tool_pairs",
 )
 FOLDERS = (*CORES, "compaction.systems.kit")
 FILES = sorted(

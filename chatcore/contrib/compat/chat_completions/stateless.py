@@ -173,7 +173,7 @@ def build_provider_request(
     return Request(
         model=model.name,
         system=join_texts(texts),
-        messages=normal_form.pair_tool_calls(messages),
+        messages=list(normal_form.pair_tool_calls(messages)),
         tools=[build_tool(tool) for tool in tools],
         max_tokens=params.get("max_tokens"),
         params=other_params,

@@ -5,7 +5,6 @@ from dataclasses import replace
 from compaction.core.budget import plan
 from compaction.core.estimate import measure
 from compaction.core.presets import PRESETS
-from compaction.core.tool_pairs import NO_CALL, NO_RESULT
 from compaction.core.transcript import Transcript, TranscriptEntry
 from compaction.systems.neurolink.settings import DedupeKnobs
 from tests.support.stage_transcripts import (
@@ -18,6 +17,7 @@ from tests.support.stage_transcripts import (
     talk,
     user,
 )
+from textkit.tool_pairs import CALL_COMPACTED, RESULT_COMPACTED
 
 NEUROLINK = PRESETS["neurolink"]
 WINDOW = 200_000
@@ -231,8 +231,8 @@ def test_after_an_overflow_it_comes_down_to_70_percent_of_the_input() -> None:
 
 
 def test_tool_pair_repair_says_what_the_seed_says() -> None:
-    assert NO_RESULT == "[Tool result unavailable - conversation was compacted]"
-    assert NO_CALL.format(tool="grep") == "[Tool call for grep - conversation was compacted]"
+    assert RESULT_COMPACTED == "[Tool result unavailable - conversation was compacted]"
+    assert CALL_COMPACTED.format(tool="grep") == "[Tool call for grep - conversation was compacted]"
 
 
 def test_a_manual_compaction_tells_stages_and_tokens_saved() -> None:
