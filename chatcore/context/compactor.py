@@ -10,10 +10,10 @@ from uuid import UUID
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from chatcore.base.token_estimate import estimate_tokens
 from chatcore.base.truncation import cut_tool_result
 from chatcore.context.recalled import RecalledPassage
 from chatcore.models import Session
+from chatcore.providers import overflow
 from chatcore.providers.base import ChatMessage, Request
 from chatcore.providers.errors import ContextOverflow
 from models_registry.models import AiModel
@@ -176,9 +176,7 @@ class Compactor:
 
     def estimate_request(self, model: AiModel, request: Request) -> int:
         """Return the estimated tokens of a request that belongs to no session, all of it."""
-        texts = (request.system, *(tool.text for tool in request.tools))
-        char_count = sum(len(text) for text in texts)
-        return estimate_tokens(char_count + sum(map(_count_chars, request.messages)))
+        return overflow.measure_request(request).tokens
 
     def learn_from_answer(
         self,
@@ -207,11 +205,6 @@ class Compactor:
     def measure_load(self) -> CompactionLoad | None:
         """Return the work that waits and runs on all machines; None if there is no queue."""
         return None
-
-
-def _count_chars(message: ChatMessage) -> int:
-    calls = message.tool_calls
-    return len(message.content) + sum(len(call.name) + len(call.arguments) for call in calls)
 
 
 def get_compactor() -> Compactor:

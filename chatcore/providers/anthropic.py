@@ -2,14 +2,14 @@
 
 import base64
 import json
-from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import aclosing
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from chatcore.providers import client as provider_client
 from chatcore.providers.answer_reader import (
+    AnswerReader,
     CollectedText,
     ErrorEvent,
     PartJoiner,
@@ -32,8 +32,8 @@ from chatcore.providers.base import (
     mend_surrogates,
     parse_count,
 )
+from chatcore.providers.client import SdkClient, SdkStream
 from chatcore.providers.dialects import find_dialect, select_fields
-from chatcore.providers.error_mapping import translate_errors
 from chatcore.providers.errors import InvalidParam, ProviderUnavailable
 from chatcore.providers.normal_form import CallIds, build_normal_form
 from chatcore.providers.provider_data import (
@@ -48,6 +48,9 @@ from chatcore.providers.provider_data import (
 from chatcore.providers.quirks.thought_tags import remove_thoughts
 from chatcore.providers.server_sent_events import Event
 from chatcore.providers.tool_schemas import build_schema
+
+if TYPE_CHECKING:  # seconds to import, and most processes call no model
+    from anthropic import AsyncAnthropic
 
 THOUGHT_KINDS = ("thinking", "redacted_thinking")
 # The kind of block that a delta belongs to.
@@ -77,11 +80,6 @@ _USAGE_FIELDS = (
 
 DEFAULT_MAX_TOKENS = 4096  # the protocol refuses a request without max_tokens
 
-_PLATFORM_CLIENTS = {
-    "bedrock": provider_client.build_bedrock_client,
-    "vertex": provider_client.build_vertex_client,
-}
-
 _SHARED_PARAMS = ("temperature", "top_p", "top_k", "max_tokens")
 _KNOWN_PARAMS = {
     *_SHARED_PARAMS,
@@ -110,7 +108,7 @@ PARAM_NAMES = frozenset(
 )
 
 
-class AnthropicProvider:
+class AnthropicProvider(SdkClient):
     """Messages.
 
     Options of the provider's row: `headers`, `query` and `body`, which are sent with every call,
@@ -121,47 +119,58 @@ class AnthropicProvider:
         has_messages_params=True, has_signed_thoughts=True, has_cache_marks=True
     )
     sdk_name = "anthropic"
+    client_name = "AsyncAnthropic"
+    models_path = "/v1/models?limit=1000"
+    platform_clients: ClassVar = {
+        "bedrock": provider_client.build_bedrock_client,
+        "vertex": provider_client.build_vertex_client,
+    }
     vendor_host = "api.anthropic.com"
     param_names = PARAM_NAMES
 
-    async def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
-        """Send the request, and yield its parts as they arrive. Raises only ProviderErrors."""
-        await provider_client.load_sdk(self.sdk_name)
-        import anthropic
+    def send(
+        self, client: "AsyncAnthropic", connection: Connection, request: Request
+    ) -> Awaitable[SdkStream]:
+        create: Any = client.messages.create
+        arguments = _build_arguments(connection, request, create)
+        return cast(Awaitable[SdkStream], create(**arguments))
 
-        with translate_errors(anthropic, connection, request):
-            options = await provider_client.build_client_options(anthropic, connection)
-            client = provider_client.build_client(
-                anthropic, connection, options, usual="AsyncAnthropic", others=_PLATFORM_CLIENTS
-            )
-            create: Any = client.messages.create
-            arguments = _build_arguments(connection, request, create)
-            reader = AnthropicStreamReader(request.model, reports_thoughts=request.wants_thoughts)
-            async with aclosing(
-                provider_client.stream_parts(
-                    create(**arguments), reader, connection.timeout_seconds
-                )
-            ) as parts:
-                async for part in parts:
-                    yield part
+    def build_reader(self, connection: Connection, request: Request) -> AnswerReader:
+        return AnthropicStreamReader(request.model, reports_thoughts=request.wants_thoughts)
 
     def normalize(self, request: Request) -> Request:
-        """Return a request that every server of this protocol takes."""
-        return normalize(request)
+        """Return a request that every server takes.
 
-    def translate_params(self, params: Mapping[str, object]) -> dict[str, object]:
-        """Return parameters of OpenAI's chat completions in this protocol's words."""
-        return translate_params(params)
+        Neighbors of one role may be left: `build_messages` puts their blocks into one message.
+        """
+        messages = build_normal_form(
+            request.messages, has_tools=bool(request.tools), has_result_images=True
+        )
+        return replace(request, messages=messages)
+
+    def translate_params(self, params: Mapping[str, Any]) -> dict[str, object]:
+        """Return the parameters in the protocol's words. Raises InvalidParam.
+
+        Those that it does not know are left out, because it would refuse the request.
+        """
+        anthropic_params = {name: params[name] for name in _SHARED_PARAMS if name in params}
+        if "temperature" in anthropic_params:
+            anthropic_params["temperature"] = min(_MAX_TEMPERATURE, anthropic_params["temperature"])
+        stop = params.get("stop")
+        if stop:
+            anthropic_params["stop_sequences"] = [stop] if isinstance(stop, str) else stop
+        output_config = _build_output_config(params)
+        if output_config:
+            anthropic_params["output_config"] = output_config
+        choice = _translate_tool_choice(params.get("tool_choice", "auto"))
+        if params.get("parallel_tool_calls") is False and choice["type"] != "none":
+            choice["disable_parallel_tool_use"] = True
+        if choice != {"type": "auto"}:
+            anthropic_params["tool_choice"] = choice
+        return anthropic_params
 
     def list_ignored_params(self, params: Mapping[str, object]) -> list[str]:
-        """Return the names of those that this protocol does not know."""
-        return list_ignored_params(params)
-
-    async def fetch_models(self, connection: Connection) -> list[object]:
-        """Return the rows of the provider's list. Raises only ProviderErrors."""
-        return await provider_client.fetch_rows(
-            connection, self.sdk_name, "AsyncAnthropic", "/v1/models?limit=1000"
-        )
+        return sorted(params.keys() - _KNOWN_PARAMS)
 
 
 PROVIDER = AnthropicProvider()
@@ -202,17 +211,6 @@ def _choose_max_tokens(
     return min(limit for limit in limits if limit)
 
 
-def normalize(request: Request) -> Request:
-    """Return a request that every server takes.
-
-    Neighbors of one role may be left: `build_messages` puts their blocks into one message.
-    """
-    messages = build_normal_form(
-        request.messages, has_tools=bool(request.tools), has_result_images=True
-    )
-    return replace(request, messages=messages)
-
-
 def build_system(request: Request) -> str | list[dict[str, object]]:
     """Return the system text, or blocks if there is a preface or a mark of the cache.
 
@@ -233,7 +231,7 @@ def build_messages(request: Request, *, needs_thoughts: bool = False) -> list[di
     """Return the messages of a request. The roles alternate, and the user's comes first."""
     api_messages: list[dict[str, Any]] = []
     call_ids = CallIds()
-    for message in normalize(request).messages:
+    for message in PROVIDER.normalize(request).messages:
         role = "assistant" if message.role == "assistant" else "user"
         blocks = _build_blocks(message, request.model, call_ids)
         if api_messages and api_messages[-1]["role"] == role:
@@ -359,33 +357,6 @@ def _build_image(media_type: str, data: bytes) -> dict[str, object]:
             "data": base64.b64encode(data).decode(),
         },
     }
-
-
-def translate_params(params: Mapping[str, Any]) -> dict[str, object]:
-    """Return the parameters in the protocol's words. Raises InvalidParam.
-
-    Parameters that the protocol does not know are left out, because it would refuse the request.
-    """
-    anthropic_params = {name: params[name] for name in _SHARED_PARAMS if name in params}
-    if "temperature" in anthropic_params:
-        anthropic_params["temperature"] = min(_MAX_TEMPERATURE, anthropic_params["temperature"])
-    stop = params.get("stop")
-    if stop:
-        anthropic_params["stop_sequences"] = [stop] if isinstance(stop, str) else stop
-    output_config = _build_output_config(params)
-    if output_config:
-        anthropic_params["output_config"] = output_config
-    choice = _translate_tool_choice(params.get("tool_choice", "auto"))
-    if params.get("parallel_tool_calls") is False and choice["type"] != "none":
-        choice["disable_parallel_tool_use"] = True
-    if choice != {"type": "auto"}:
-        anthropic_params["tool_choice"] = choice
-    return anthropic_params
-
-
-def list_ignored_params(params: Mapping[str, object]) -> list[str]:
-    """Return the names of the parameters that the protocol does not know."""
-    return sorted(params.keys() - _KNOWN_PARAMS)
 
 
 def _build_output_config(params: Mapping[str, Any]) -> dict[str, object]:

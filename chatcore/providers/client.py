@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, suppress
 from importlib.util import find_spec
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from chatcore.providers.answer_reader import AnswerReader
 from chatcore.providers.base import Connection, Request, StreamPart
@@ -65,17 +65,18 @@ class SdkStream(Protocol):
         ...
 
 
-async def load_sdk(name: str) -> None:
-    """Import an SDK on another thread.
+async def load_sdk(name: str) -> Any:
+    """Return an SDK, which is imported on another thread.
 
     The first time that takes seconds of CPU, and other turns stream on this event loop meanwhile.
     """
     if name not in _loaded_sdks:
         await asyncio.to_thread(importlib.import_module, name)
         _loaded_sdks.add(name)
+    return importlib.import_module(name)
 
 
-async def build_client_options(sdk: object, connection: Connection) -> dict[str, object]:
+async def build_client_options(sdk: object, connection: Connection) -> dict[str, Any]:
     """Return the arguments for an SDK's client.
 
     The client is not to be closed: its HTTP client is kept for further calls. Raises ProviderAuth
@@ -102,17 +103,76 @@ async def build_client_options(sdk: object, connection: Connection) -> dict[str,
     }
 
 
-async def fetch_rows(
-    connection: Connection, sdk_name: str, client_name: str, path: str
-) -> list[object]:
-    """Return the rows under `data` at a path of the provider. Raises only ProviderErrors."""
-    await load_sdk(sdk_name)
-    sdk = importlib.import_module(sdk_name)
-    with translate_errors(sdk, connection):
+class SdkClient:
+    """What both protocols do with their SDK, and the words of OpenAI's parameters as they are."""
+
+    sdk_name: ClassVar[str]
+    client_name: ClassVar[str]
+    """The SDK's usual client."""
+    models_path: ClassVar[str]
+    platform_clients: ClassVar[Mapping[str, Callable[[Any, Connection, dict[str, Any]], object]]]
+    """The others that the option `client` of a provider's row may choose."""
+
+    async def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
+        """Send the request, and yield its parts as they arrive. Raises only ProviderErrors."""
+        sdk = await load_sdk(self.sdk_name)
+        with translate_errors(sdk, connection, request):
+            client = await self.open_client(sdk, connection)
+            reader = self.build_reader(connection, request)
+            pending_stream = self.send(client, connection, request)
+            parts = stream_parts(pending_stream, reader, connection.timeout_seconds)
+            async with aclosing(parts):
+                async for part in parts:
+                    yield part
+
+    def send(self, client: Any, connection: Connection, request: Request) -> Awaitable[SdkStream]:
+        """Return what sends the request and opens the stream of its answer."""
+        raise NotImplementedError
+
+    def build_reader(self, connection: Connection, request: Request) -> AnswerReader:
+        """Return what reads the answer to the request."""
+        raise NotImplementedError
+
+    def translate_params(self, params: Mapping[str, object]) -> dict[str, object]:
+        return dict(params)
+
+    def list_ignored_params(self, params: Mapping[str, object]) -> list[str]:
+        return []
+
+    async def fetch_models(self, connection: Connection) -> list[object]:
+        """Return the rows of the provider's list. Raises only ProviderErrors."""
+        sdk = await load_sdk(self.sdk_name)
+        with translate_errors(sdk, connection):
+            client = await self.open_client(sdk, connection)
+            answer = await client.get(self.models_path, cast_to=object)
+        rows = answer.get("data") if isinstance(answer, dict) else None
+        return rows if isinstance(rows, list) else []
+
+    async def open_client(self, sdk: object, connection: Connection) -> Any:
+        """Return the SDK's client that the provider's row chooses, or its usual one.
+
+        It is kept with its HTTP client, because a new one asks in a thread on which platform it is,
+        and that takes 3 ms of each call. Raises ProviderRejected for a choice that the protocol has
+        not.
+        """
         options = await build_client_options(sdk, connection)
-        answer = await getattr(sdk, client_name)(**options).get(path, cast_to=object)
-    rows = answer.get("data") if isinstance(answer, dict) else None
-    return rows if isinstance(rows, list) else []
+        kept_clients = options["http_client"].sdk_clients
+        key = repr((connection.options, connection.max_retries, connection.timeout_seconds))
+        if key not in kept_clients:
+            kept_clients.clear()
+            kept_clients[key] = self._build_client(sdk, connection, options)
+        return kept_clients[key]
+
+    def _build_client(self, sdk: object, connection: Connection, options: dict[str, Any]) -> object:
+        choice = connection.options.get("client")
+        if not choice:
+            return getattr(sdk, self.client_name)(**options)
+        if choice not in self.platform_clients:
+            raise ProviderRejected(
+                f"This protocol has no client {choice!r}; there are"
+                f" {', '.join(self.platform_clients)}."
+            )
+        return self.platform_clients[choice](sdk, connection, options)
 
 
 async def stream_parts(
@@ -325,49 +385,8 @@ class Deadline:
 
 OWN_CREDENTIALS = ("bedrock", "vertex")
 
-_Options = dict[str, Any]
 
-
-def build_client(
-    sdk: object,
-    connection: Connection,
-    options: _Options,
-    *,
-    usual: str,
-    others: Mapping[str, Callable[[object, Connection, _Options], object]],
-) -> Any:
-    """Return the SDK's client that the provider's row chooses, or its usual one.
-
-    It is kept with its HTTP client, because a new one asks in a thread on which platform it is, and
-    that takes 3 ms of each call. Raises ProviderRejected for a choice that the protocol has not.
-    """
-    kept_clients = options["http_client"].sdk_clients
-    key = repr((usual, connection.options, connection.max_retries, connection.timeout_seconds))
-    if key not in kept_clients:
-        kept_clients.clear()
-        kept_clients[key] = _build_client(sdk, connection, options, usual=usual, others=others)
-    return kept_clients[key]
-
-
-def _build_client(
-    sdk: object,
-    connection: Connection,
-    options: _Options,
-    *,
-    usual: str,
-    others: Mapping[str, Callable[[object, Connection, _Options], object]],
-) -> object:
-    choice = connection.options.get("client")
-    if not choice:
-        return getattr(sdk, usual)(**options)
-    if choice not in others:
-        raise ProviderRejected(
-            f"This protocol has no client {choice!r}; there are {', '.join(others)}."
-        )
-    return others[choice](sdk, connection, options)
-
-
-def build_bedrock_client(sdk: Any, connection: Connection, options: _Options) -> object:
+def build_bedrock_client(sdk: Any, connection: Connection, options: dict[str, Any]) -> object:
     """Return Anthropic's client of Amazon Bedrock, in the option `region`.
 
     It needs botocore to read an answer.
@@ -379,7 +398,7 @@ def build_bedrock_client(sdk: Any, connection: Connection, options: _Options) ->
     )
 
 
-def build_vertex_client(sdk: Any, connection: Connection, options: _Options) -> object:
+def build_vertex_client(sdk: Any, connection: Connection, options: dict[str, Any]) -> object:
     """Return Anthropic's client of Vertex AI, in the options `region` and `project`.
 
     It needs google-auth unless the provider has an access token.
@@ -396,7 +415,7 @@ def build_vertex_client(sdk: Any, connection: Connection, options: _Options) -> 
     )
 
 
-def build_azure_client(sdk: Any, connection: Connection, options: _Options) -> object:
+def build_azure_client(sdk: Any, connection: Connection, options: dict[str, Any]) -> object:
     """Return OpenAI's client of Azure, of the version in the option `api_version`.
 
     The provider's address is the endpoint, and the names of its models are its deployments.

@@ -157,13 +157,8 @@ def add_facts(
 ) -> Connection:
     """Return the connection with further facts; those that it has stay unless these go first."""
     options = connection.options
-    merged = {**options, **facts} if goes_first else {**facts, **options}
-    merged["without"] = sorted({*options.get("without", ()), *facts.get("without", ())})
-    dialects = [facts.get("dialect") or {}, options.get("dialect") or {}]
-    if goes_first:
-        dialects.reverse()
-    merged["dialect"] = {**dialects[0], **dialects[1]}
-    return replace(connection, options=cast(ProviderOptions, merged))
+    joined = join_facts(options, facts) if goes_first else join_facts(facts, options)
+    return replace(connection, options=cast(ProviderOptions, joined))
 
 
 async def remember(connection: Connection, model: str, facts: Facts) -> None:
@@ -181,7 +176,7 @@ def join_facts(known: Mapping[str, Any], new: Mapping[str, Any]) -> Facts:
     if "without" in known or "without" in new:
         joined["without"] = sorted({*known.get("without", ()), *new.get("without", ())})
     if "dialect" in known or "dialect" in new:
-        joined["dialect"] = {**known.get("dialect", {}), **new.get("dialect", {})}
+        joined["dialect"] = {**(known.get("dialect") or {}), **(new.get("dialect") or {})}
     return joined
 
 

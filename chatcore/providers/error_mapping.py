@@ -88,7 +88,6 @@ _SECRET_PATTERN = re.compile(
     r"(?=[-_0-9]*+[A-Za-z])[-_A-Za-z0-9]{32,}"
 )
 _MAX_DETAIL_CHARS = 400
-_MAX_CAUSES = 10
 _MAX_WAIT = 86_400.0  # seconds
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _MILLISECOND_DIGITS = 13  # of a time since 1970
@@ -194,22 +193,13 @@ def _has_timed_out(error: BaseException) -> bool:
 
     One SDK's HTTP client names every failure of a connection a timeout.
     """
-    return any(isinstance(link, TimeoutError) for link in _iterate_causes(error))
-
-
-def _iterate_causes(error: BaseException) -> Iterator[BaseException]:
-    link: BaseException | None = error
-    for _ in range(_MAX_CAUSES):
-        if link is None:
-            return
-        yield link
-        link = link.__cause__
+    return any(isinstance(link, TimeoutError) for link in overflow.iterate_causes(error))
 
 
 def _explain_connection_failure(error: BaseException) -> str:
     # The innermost one is Python's own; those of aiohttp around it lack its message.
     tls_error = None
-    for link in _iterate_causes(error):
+    for link in overflow.iterate_causes(error):
         if isinstance(link, ssl.SSLError):
             tls_error = link
     if isinstance(tls_error, ssl.SSLCertVerificationError):

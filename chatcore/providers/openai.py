@@ -6,15 +6,16 @@ out as it came, and the provider's answer comes back as it is.
 
 import base64
 import json
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 from urllib.parse import urlsplit
 
 from chatcore.providers import client as provider_client
 from chatcore.providers.answer_reader import (
     END_MARK,
+    AnswerReader,
     CallCollector,
     CollectedText,
     ErrorEvent,
@@ -40,7 +41,7 @@ from chatcore.providers.base import (
     mend_surrogates,
     parse_count,
 )
-from chatcore.providers.client import Deadline
+from chatcore.providers.client import Deadline, SdkClient, SdkStream
 from chatcore.providers.dialects import Dialect, find_dialect, select_fields
 from chatcore.providers.error_mapping import translate_errors
 from chatcore.providers.errors import ProviderUnavailable
@@ -60,7 +61,8 @@ from chatcore.providers.quirks.written_calls import read_written_calls
 from chatcore.providers.server_sent_events import Event
 from chatcore.providers.tool_schemas import build_schema
 
-_PLATFORM_CLIENTS = {"azure": provider_client.build_azure_client}
+if TYPE_CHECKING:  # seconds to import, and most processes call no model
+    from openai import AsyncOpenAI
 
 _USUAL_DIALECT = Dialect()
 # Google names this value for calls that its own models did not make.
@@ -91,7 +93,7 @@ PARAM_NAMES = frozenset(
 )
 
 
-class OpenAIProvider:
+class OpenAIProvider(SdkClient):
     """Chat completions.
 
     Options of the provider's row: `headers`, `query` and `body`, which are sent with every call,
@@ -103,54 +105,37 @@ class OpenAIProvider:
 
     capabilities = Capabilities(has_other_requests=True, address_path="/v1", has_variants=True)
     sdk_name = "openai"
+    client_name = "AsyncOpenAI"
+    models_path = "/models"
+    platform_clients: ClassVar = {"azure": provider_client.build_azure_client}
     vendor_host = "api.openai.com"
     param_names = PARAM_NAMES
 
     def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
         """Send the request, and yield its parts as they arrive. Raises only ProviderErrors."""
-        parts = self._stream(connection, request)
+        parts = super().stream(connection, request)
         reads_calls = request.tools and connection.options.get("written_calls")
         return read_written_calls(parts, request.tools) if reads_calls else parts
 
-    async def _stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
-        await provider_client.load_sdk(self.sdk_name)
-        import openai
+    def send(
+        self, client: "AsyncOpenAI", connection: Connection, request: Request
+    ) -> Awaitable[SdkStream]:
+        create: Any = client.chat.completions.create
+        arguments = _build_arguments(connection, request, create)
+        return cast(Awaitable[SdkStream], create(**arguments))
 
-        with translate_errors(openai, connection, request):
-            client = await _build_client(openai, connection)
-            create: Any = client.chat.completions.create
-            arguments = _build_arguments(connection, request, create)
-            tool_names = (tool.name for tool in request.tools)
-            dialect = find_dialect(connection, request.model)
-            reader = OpenAIStreamReader(
-                request.model,
-                tool_names,
-                begins_thinking=dialect.begins_thinking,
-                keeps_reasoning=dialect.reasoning == "all",
-                tell_reading=connection.tell_reading,
-            )
-            parts = provider_client.stream_parts(
-                create(**arguments), reader, connection.timeout_seconds
-            )
-            async with aclosing(parts):
-                async for part in parts:
-                    yield part
+    def build_reader(self, connection: Connection, request: Request) -> AnswerReader:
+        dialect = find_dialect(connection, request.model)
+        return OpenAIStreamReader(
+            request.model,
+            (tool.name for tool in request.tools),
+            begins_thinking=dialect.begins_thinking,
+            keeps_reasoning=dialect.reasoning == "all",
+            tell_reading=connection.tell_reading,
+        )
 
     def normalize(self, request: Request) -> Request:
-        """Return a request that every server of this protocol takes."""
         return normalize(request)
-
-    def translate_params(self, params: Mapping[str, object]) -> dict[str, object]:
-        """Return the parameters unchanged: they are in this protocol's words already."""
-        return dict(params)
-
-    def list_ignored_params(self, params: Mapping[str, object]) -> list[str]:
-        """Return nothing: the parameters are this protocol's own."""
-        return []
-
-    async def fetch_models(self, connection: Connection) -> list[object]:
-        """Return the rows of the provider's list. Raises only ProviderErrors."""
-        return await provider_client.fetch_rows(connection, self.sdk_name, "AsyncOpenAI", "/models")
 
 
 PROVIDER = OpenAIProvider()
@@ -158,12 +143,11 @@ PROVIDER = OpenAIProvider()
 
 async def fetch_answer(connection: Connection, path: str, body: Mapping[str, object]) -> Any:
     """Send a body to a path of the provider and return its JSON. Raises only ProviderErrors."""
-    await provider_client.load_sdk(OpenAIProvider.sdk_name)
     import httpx2
-    import openai
 
+    openai = await provider_client.load_sdk(PROVIDER.sdk_name)
     with translate_errors(openai, connection):
-        client = await _build_client(openai, connection)
+        client = await PROVIDER.open_client(openai, connection)
         sent_body = dict(body) | connection.options.get("body", {})
         response = await client.post(f"/{path}", cast_to=httpx2.Response, body=sent_body)
         answer = response.json()
@@ -179,11 +163,9 @@ async def stream_answer(
 
     Each piece must come within the provider's timeout. Raises only ProviderErrors.
     """
-    await provider_client.load_sdk(OpenAIProvider.sdk_name)
-    import openai
-
+    openai = await provider_client.load_sdk(PROVIDER.sdk_name)
     with translate_errors(openai, connection):
-        client = await _build_client(openai, connection)
+        client = await PROVIDER.open_client(openai, connection)
         sent_body = dict(body) | connection.options.get("body", {})
         deadline = Deadline(connection.timeout_seconds)
         stream: Any = None
@@ -209,13 +191,6 @@ async def stream_answer(
             if stream:
                 with suppress(Exception):
                     await stream.close()
-
-
-async def _build_client(openai: object, connection: Connection) -> Any:
-    options = await provider_client.build_client_options(openai, connection)
-    return provider_client.build_client(
-        openai, connection, options, usual="AsyncOpenAI", others=_PLATFORM_CLIENTS
-    )
 
 
 def _build_arguments(connection: Connection, request: Request, create: Any) -> dict[str, Any]:

@@ -12,7 +12,6 @@ come too late or for nothing.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from chatcore.providers.base import Request, Usage
 from chatcore.providers.errors import ContextOverflow
@@ -194,7 +193,7 @@ def name_overflow(error: object) -> str | None:
     The error is an exception, a text, or a mapping as a provider sends it; its causes count too.
     Returns an empty text for an overflow in nobody's words, and None for any other error.
     """
-    for link in islice(_iterate_causes(error), _MAX_CAUSES):
+    for link in iterate_causes(error):
         provider = find_overflow_provider(_join_texts(link))
         if provider is not None:
             return "" if provider == "unknown" else provider
@@ -203,8 +202,11 @@ def name_overflow(error: object) -> str | None:
     return None
 
 
-def _iterate_causes(error: object) -> Iterator[object]:
-    while error is not None:
+def iterate_causes(error: object) -> Iterator[object]:
+    """Yield an error and its causes, at most ten: an exception, a text, or a mapping."""
+    for _ in range(_MAX_CAUSES):
+        if error is None:
+            return
         yield error
         if isinstance(error, Mapping):
             error = error.get("cause")

@@ -11,7 +11,8 @@ from chatcore.context import recalled
 from chatcore.context.compactor import get_compactor
 from chatcore.context.recalled import RecalledPassage
 from chatcore.models import Message, Session, Turn
-from chatcore.providers.base import ChatMessage, Request
+from chatcore.providers.base import Request
+from chatcore.providers.normal_form import find_turn
 from chatcore.turns.leases import TurnLost
 
 
@@ -24,7 +25,8 @@ def bring_back_passages(turn: Turn, request: Request) -> Request:
     session = turn.session
     if turn.recalled is not None or not session.compact_boundary_seq:
         return request
-    question = _find_question(request)
+    index = find_turn(request.messages)
+    question = request.messages[index] if index >= 0 else None
     if question is None or question.seq is None:
         return request
     policy = get_compactor().choose_policy(*session.policy_names)
@@ -84,11 +86,3 @@ def _store_recall(turn: Turn, stored_recall: Mapping[str, object]) -> None:
     turn.recalled = stored_recall
     if not Turn.objects.filter(pk=turn.pk).update(recalled=stored_recall):
         raise TurnLost(str(turn.pk))
-
-
-def _find_question(request: Request) -> ChatMessage | None:
-    """Return the newest message of the user, which is the one that the turn answers."""
-    for message in reversed(request.messages):
-        if message.role == "user" and not message.aside:
-            return message
-    return None

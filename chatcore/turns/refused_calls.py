@@ -26,7 +26,7 @@ from chatcore.context.compactor import get_compactor
 from chatcore.context.sent_requests import list_left_out
 from chatcore.models import Message, Turn
 from chatcore.providers import overflow
-from chatcore.providers.base import ChatMessage, Request, StreamEnd
+from chatcore.providers.base import Request, StreamEnd
 from chatcore.providers.errors import (
     ContextOverflow,
     ImagesRefused,
@@ -35,6 +35,7 @@ from chatcore.providers.errors import (
     ProviderUnavailable,
     ToolsRefused,
 )
+from chatcore.providers.normal_form import find_turn
 from chatcore.turns import client_tools
 from chatcore.turns.prepared_calls import PreparedCall, make_room, prepare_call
 from models_registry.models import AiModel
@@ -294,7 +295,9 @@ def _note_messages(turn: Turn, seqs: Sequence[int]) -> None:
 def _list_refused_seqs(turn: Turn, request: Request) -> list[int]:
     """Return the numbers of the messages of earlier turns that were refused."""
     earlier_seqs = [
-        message.seq for message in _select_earlier(request.messages) if message.seq is not None
+        message.seq
+        for message in request.messages[: max(0, find_turn(request.messages))]
+        if message.seq is not None
     ]
     cut_turns = Message.objects.filter(
         session=turn.session_id, seq__in=earlier_seqs, finish_reason=Message.FinishReason.REFUSAL
@@ -306,14 +309,6 @@ def _list_refused_seqs(turn: Turn, request: Request) -> list[int]:
         seq__in=earlier_seqs,
     )
     return list(refused_messages.values_list("seq", flat=True))
-
-
-def _select_earlier(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
-    """Return what stands before the newest question."""
-    for index in reversed(range(len(messages))):
-        if messages[index].role == "user" and not messages[index].aside:
-            return messages[:index]
-    return ()
 
 
 def learn(turn: Turn, error: ToolsRefused | ImagesRefused) -> None:

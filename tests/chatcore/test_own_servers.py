@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -136,8 +138,9 @@ def test_a_server_on_this_machine_is_found_and_connected_with_its_models(
 def test_a_server_is_found_although_its_sdk_is_slow_to_import(
     scripted: ScriptedModel, run_locally: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def import_slowly(name: str) -> None:
+    async def import_slowly(name: str) -> ModuleType:
         await asyncio.sleep(seconds.pop())
+        return import_module(name)
 
     seconds = [0, 1.1 * model_lists.LOCAL_SECONDS]  # the last one first
     run_locally(scripted.base_url)

@@ -11,8 +11,8 @@ import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from uuid import uuid4
 
+from chatcore.providers.answer_reader import build_call_id
 from chatcore.providers.base import StreamEnd, StreamPart, TextDelta, Tool, ToolCall
 from chatcore.providers.errors import ProviderError
 
@@ -145,7 +145,7 @@ def _build_call(value: object, names: set[str]) -> ToolCall | None:
     if value.get("name") not in names or not isinstance(arguments, dict):
         return None
     return ToolCall(
-        id=f"call_{uuid4().hex[:24]}",
+        id=build_call_id(),
         name=value["name"],
         arguments=json.dumps(arguments, ensure_ascii=False),
     )
