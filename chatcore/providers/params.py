@@ -5,10 +5,12 @@ models, prices. So a name that no protocol has is not sent, unless the provider'
 names it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
+from chatcore.base.json_schema import Validator
 from chatcore.providers.base import parse_count
 from chatcore.providers.protocols import load_protocol
 from models_registry.models import AiModel, Provider
@@ -27,83 +29,49 @@ RESERVED_NAMES = frozenset(
 
 @dataclass(frozen=True)
 class ParamRule:
-    """The values that one parameter may have, with their JSON schema."""
+    """The values that one parameter may have, as a JSON schema, and what is said of others."""
 
-    is_valid: Callable[[object], bool]
     error_detail: str
     schema: Mapping[str, object]
 
+    def is_valid(self, value: object) -> bool:
+        """Return whether the parameter may have this value. A float is never infinite."""
+        is_finite = not isinstance(value, float) or isfinite(value)
+        return is_finite and bool(Validator(self.schema).is_valid(value))
+
 
 def _build_number_rule(low: float, high: float) -> ParamRule:
-    def is_valid(value: object) -> bool:
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            return False
-        return low <= value <= high
-
     schema = {"type": ["number", "null"], "minimum": low, "maximum": high}
-    return ParamRule(is_valid, f"A number from {low:g} to {high:g}.", schema)
+    return ParamRule(f"A number from {low:g} to {high:g}.", schema)
 
 
 def _build_integer_rule(low: int, high: int) -> ParamRule:
-    def is_valid(value: object) -> bool:
-        return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-
     schema = {"type": ["integer", "null"], "minimum": low, "maximum": high}
-    return ParamRule(is_valid, f"A whole number from {low} to {high}.", schema)
+    return ParamRule(f"A whole number from {low} to {high}.", schema)
 
 
-def _build_stop_rule() -> ParamRule:
-    def is_valid(value: object) -> bool:
-        texts = [value] if isinstance(value, str) else value
-        if not isinstance(texts, list) or len(texts) > MAX_STOPS:
-            return False
-        return all(isinstance(text, str) and 0 < len(text) <= MAX_STOP_CHARS for text in texts)
-
-    text_schema = {"type": "string", "minLength": 1, "maxLength": MAX_STOP_CHARS}
-    list_schema = {"type": "array", "items": text_schema, "maxItems": MAX_STOPS}
-    schema = {"anyOf": [text_schema, list_schema, {"type": "null"}]}
-    return ParamRule(is_valid, f"A text, or a list of at most {MAX_STOPS}.", schema)
-
-
-def _build_text_rule() -> ParamRule:
-    def is_valid(value: object) -> bool:
-        return isinstance(value, str) and 0 < len(value) <= MAX_TEXT_CHARS
-
-    schema = {"type": ["string", "null"], "minLength": 1, "maxLength": MAX_TEXT_CHARS}
-    return ParamRule(is_valid, f"A text of at most {MAX_TEXT_CHARS} characters.", schema)
-
-
-def _build_bias_rule() -> ParamRule:
-    number = _build_number_rule(-100, 100)
-
-    def is_valid(value: object) -> bool:
-        if not isinstance(value, dict) or len(value) > MAX_BIASES:
-            return False
-        return all(
-            name.isascii() and name.isdigit() and number.is_valid(bias)
-            for name, bias in value.items()
-        )
-
-    schema = {
+_STOP_SCHEMA = {"type": "string", "minLength": 1, "maxLength": MAX_STOP_CHARS}
+_STOPS_SCHEMA = {"type": "array", "items": _STOP_SCHEMA, "maxItems": MAX_STOPS}
+_STOP_RULE = ParamRule(
+    f"A text, or a list of at most {MAX_STOPS}.",
+    {"anyOf": [_STOP_SCHEMA, _STOPS_SCHEMA, {"type": "null"}]},
+)
+_TEXT_RULE = ParamRule(
+    f"A text of at most {MAX_TEXT_CHARS} characters.",
+    {"type": ["string", "null"], "minLength": 1, "maxLength": MAX_TEXT_CHARS},
+)
+_BIAS_RULE = ParamRule(
+    f"At most {MAX_BIASES} numbers of tokens, each with a number from -100 to 100.",
+    {
         "type": ["object", "null"],
+        "propertyNames": {"pattern": "^[0-9]+$"},
         "additionalProperties": {"type": "number", "minimum": -100, "maximum": 100},
         "maxProperties": MAX_BIASES,
-    }
-    detail = f"At most {MAX_BIASES} numbers of tokens, each with a number from -100 to 100."
-    return ParamRule(is_valid, detail, schema)
-
-
-_OBJECT_RULE = ParamRule(
-    lambda value: isinstance(value, dict), "An object.", {"type": ["object", "null"]}
+    },
 )
-_CHOICE_RULE = ParamRule(
-    lambda value: isinstance(value, str | dict),
-    "A text or an object.",
-    {"type": ["string", "object", "null"]},
-)
-_FLAG_RULE = ParamRule(
-    lambda value: isinstance(value, bool), "true or false.", {"type": ["boolean", "null"]}
-)
+_OBJECT_RULE = ParamRule("An object.", {"type": ["object", "null"]})
+_CHOICE_RULE = ParamRule("A text or an object.", {"type": ["string", "object", "null"]})
+_FLAG_RULE = ParamRule("true or false.", {"type": ["boolean", "null"]})
 
 PARAM_RULES = {
     "temperature": _build_number_rule(0, 2),
@@ -116,14 +84,14 @@ PARAM_RULES = {
     "top_k": _build_integer_rule(0, MAX_INTEGER),
     "seed": _build_integer_rule(-(2**63), 2**63 - 1),
     "n": _build_integer_rule(1, 1),
-    "stop": _build_stop_rule(),
-    "stop_sequences": _build_stop_rule(),
-    "reasoning_effort": _build_text_rule(),
-    "verbosity": _build_text_rule(),
-    "prompt_cache_key": _build_text_rule(),
+    "stop": _STOP_RULE,
+    "stop_sequences": _STOP_RULE,
+    "reasoning_effort": _TEXT_RULE,
+    "verbosity": _TEXT_RULE,
+    "prompt_cache_key": _TEXT_RULE,
     "parallel_tool_calls": _FLAG_RULE,
     "tool_choice": _CHOICE_RULE,
-    "logit_bias": _build_bias_rule(),
+    "logit_bias": _BIAS_RULE,
     "response_format": _OBJECT_RULE,
     "cache_control": _OBJECT_RULE,
     "metadata": _OBJECT_RULE,

@@ -4,15 +4,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from jsonschema import Draft4Validator, Draft202012Validator, ValidationError
+from jsonschema import ValidationError
 from jsonschema.exceptions import best_match
-from jsonschema.validators import extend
 
+from chatcore.base.json_schema import Validator
 from chatcore.tools.base import ToolError
-
-# JSON Schema 2020-12 takes 3.0 for an integer, and a tool would then receive a float. Draft 4 does
-# not.
-_Validator = extend(Draft202012Validator, type_checker=Draft4Validator.TYPE_CHECKER)
 
 
 def parse_arguments(text: str, schema: dict[str, Any]) -> dict[str, object]:
@@ -26,7 +22,7 @@ def parse_arguments(text: str, schema: dict[str, Any]) -> dict[str, object]:
         raise ToolError("The arguments are not valid JSON. Send one JSON object.") from None
     if not isinstance(values, dict):
         raise ToolError("The arguments must be one JSON object.")
-    error = best_match(_Validator(schema).iter_errors(values))
+    error = best_match(Validator(schema).iter_errors(values))
     if error is not None:
         raise ToolError(_describe_error(error, values, schema))
     properties: dict[str, Any] = schema.get("properties", {})
