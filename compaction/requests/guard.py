@@ -13,11 +13,10 @@ from compaction import policies
 from compaction.core.estimate import estimate_transcript
 from compaction.core.systems import TRIMMERS, describe_traits
 from compaction.core.transcript import Transcript, TranscriptEntry
-from compaction.core.trimming import drop_oldest_to_fit, shorten_results_to_fit
 from compaction.models import OPEN_STATUSES, CompactionRun, SessionState, find_open_run
 from compaction.requests.measured_request import (
     MeasuredRequest,
-    describe_oversized_message,
+    build_oversize_refusal,
     log_request_decision,
     measure_request,
     remeasure_request,
@@ -96,8 +95,10 @@ def preview_request(session: Session, request: Request) -> FittedRequest:
         return _build_complete_answer(session, request, context)
     measured_request = measure_request(context, request)
     request_with_hint = add_runtime_hint(context, measured_request.request)
-    return preview_fallback(
-        replace(measured_request, request=request_with_hint), session.context_version
+    return _build_answer(
+        replace(measured_request, request=request_with_hint),
+        select_remaining_entries(measured_request),
+        session.context_version,
     )
 
 
@@ -147,7 +148,7 @@ def wait_for_open_run(measured_request: MeasuredRequest) -> bool:
 
     def should_wait(run: CompactionRun) -> bool:
         is_open = run.status in OPEN_STATUSES and not is_resting(run.pk)
-        return is_open and time.monotonic() < deadline and _is_answering(context)
+        return is_open and time.monotonic() < deadline and is_answering(context.facts)
 
     try:
         while should_wait(run):
@@ -155,7 +156,7 @@ def wait_for_open_run(measured_request: MeasuredRequest) -> bool:
             run = engine.wait_for_run(
                 run,
                 seconds=min(seconds_left, QUEUE_PATIENCE_SECONDS),
-                should_wait=lambda: _is_answering(context),
+                should_wait=lambda: is_answering(context.facts),
             )
             # No worker may have taken the run, for example because none is started. Then the turn
             # that waits for it does the work. If a worker has claimed it, this call changes nothing
@@ -201,18 +202,11 @@ def refuse_oversized_message(measured_request: MeasuredRequest) -> None:
     Nothing else is refused because of an estimate: a provider may count fewer tokens than we do.
     A tool's result is not refused where the fallback shortens it.
     """
-    newest_tokens = measured_request.newest_tokens
     shortens_results = measured_request.context.policy.fallback.kind != "error"
-    if newest_tokens <= measured_request.window:
-        return
-    if shortens_results and not measured_request.opens_turn:
-        return
-    log_request_decision(measured_request, "refuse")
-    raise ContextBudgetExceeded(
-        describe_oversized_message(measured_request),
-        tokens=newest_tokens,
-        window=measured_request.window,
-    )
+    can_shorten = shortens_results and not measured_request.opens_turn
+    if measured_request.has_oversized_message and not can_shorten:
+        log_request_decision(measured_request, "refuse")
+        raise build_oversize_refusal(measured_request)
 
 
 def learn_refusal_sizes(
@@ -281,10 +275,6 @@ def _build_complete_answer(
     return FittedRequest(request=request, context_version=session.context_version)
 
 
-def _is_answering(context: SessionContext) -> bool:
-    return is_answering(context.facts)
-
-
 def select_remaining_entries(measured_request: MeasuredRequest) -> Sequence[TranscriptEntry]:
     """Return the messages that would be sent: all of them, or those that the fallback leaves.
 
@@ -292,17 +282,15 @@ def select_remaining_entries(measured_request: MeasuredRequest) -> Sequence[Tran
     results are still too large, the results are shortened.
     """
     entries: Sequence[TranscriptEntry] = measured_request.transcript.entries
-    kind = measured_request.context.policy.fallback.kind
-    if measured_request.context.budget is None or not measured_request.is_too_large:
+    budget, policy = measured_request.context.budget, measured_request.context.policy
+    kind = policy.fallback.kind
+    if budget is None or kind == "error" or not measured_request.is_too_large:
         return entries
-    if kind == "error":
-        return entries
-    limits = measured_request.trim_limits
     if kind in TRIMMERS:
         # What is left may still be too large; then its oldest messages go as well.
-        entries = TRIMMERS[kind].trim(entries, measured_request.context.policy, **limits)
-    newest_entries = drop_oldest_to_fit(entries, **limits)
-    return shorten_results_to_fit(newest_entries, **limits)
+        limits = measured_request.build_trim_limits(budget.threshold)
+        entries = TRIMMERS[kind].trim(entries, policy, **limits)
+    return measured_request.drop_oldest(budget.threshold, entries)
 
 
 def count_sent_tokens(entries: Sequence[TranscriptEntry]) -> int:
@@ -322,33 +310,25 @@ def apply_fallback(measured_request: MeasuredRequest, context_version: int) -> F
         if measured_request.is_over_window and fallback.kind == "error":
             raise _build_overflow_refusal(measured_request)
         log_request_decision(measured_request, "none")
-        return _build_whole_answer(measured_request, context_version)
-    log_request_decision(measured_request, "trim")
-    # The user is notified once, not at every request of a session that stays too large.
-    if not measured_request.context.state.trimming:
-        lifecycle.announce_trimming(measured_request.context)
-    return _build_trimmed_answer(measured_request, remaining_entries)
+    else:
+        log_request_decision(measured_request, "trim")
+        # The user is notified once, not at every request of a session that stays too large.
+        if not measured_request.context.state.trimming:
+            lifecycle.announce_trimming(measured_request.context)
+    return _build_answer(measured_request, remaining_entries, context_version)
 
 
-def preview_fallback(measured_request: MeasuredRequest, context_version: int) -> FittedRequest:
-    """Return what `apply_fallback` would return now; no user is notified, nothing is raised."""
-    remaining_entries = select_remaining_entries(measured_request)
-    if remaining_entries == measured_request.transcript.entries:
-        return _build_whole_answer(measured_request, context_version)
-    return _build_trimmed_answer(measured_request, remaining_entries)
-
-
-def _build_whole_answer(measured_request: MeasuredRequest, context_version: int) -> FittedRequest:
-    return FittedRequest(
-        request=measured_request.request,
-        context_version=context_version,
-        tokens=measured_request.measurement.tokens,
-    )
-
-
-def _build_trimmed_answer(
-    measured_request: MeasuredRequest, remaining_entries: Sequence[TranscriptEntry]
+def _build_answer(
+    measured_request: MeasuredRequest,
+    remaining_entries: Sequence[TranscriptEntry],
+    context_version: int,
 ) -> FittedRequest:
+    if remaining_entries == measured_request.transcript.entries:
+        return FittedRequest(
+            request=measured_request.request,
+            context_version=context_version,
+            tokens=measured_request.measurement.tokens,
+        )
     sent_tokens = count_sent_tokens(remaining_entries) * measured_request.measurement.token_ratio
     return FittedRequest(
         request=_build_trimmed_request(measured_request, remaining_entries),

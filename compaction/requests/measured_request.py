@@ -1,13 +1,16 @@
 """Measure a built request against the budget of its session."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
 from chatcore.context import recalled
 from chatcore.models import Session
 from chatcore.providers.base import Request
+from chatcore.providers.errors import ContextBudgetExceeded
 from compaction.core.estimate import LastUsage, Measurement, estimate_transcript
-from compaction.core.transcript import Transcript
+from compaction.core.transcript import Transcript, TranscriptEntry
+from compaction.core.trimming import drop_oldest_to_fit, shorten_results_to_fit
 from compaction.models import CompactionRun
 from compaction.sessions import built_requests, request_size, session_context
 from compaction.sessions.built_requests import parse_request, rebuild_request
@@ -84,20 +87,34 @@ class MeasuredRequest:
         return self.transcript.entries[-1].tokens if self.transcript.entries else 0
 
     @property
+    def has_oversized_message(self) -> bool:
+        """Return True if the newest message alone is larger than the window."""
+        return self.newest_tokens > self.window
+
+    @property
     def overhead_tokens(self) -> int:
         """Return the size of everything around the messages, in the provider's tokens."""
         estimate = estimate_transcript(self.transcript, self.context.policy, ())
         return int(estimate * self.measurement.token_ratio)
 
-    @property
-    def trim_limits(self) -> TrimLimits:
-        """Return the sizes by which the request is trimmed. Its window must be known."""
-        assert self.context.budget is not None
+    def build_trim_limits(self, limit_tokens: int) -> TrimLimits:
+        """Return the sizes by which the request is trimmed."""
         return {
-            "limit_tokens": self.context.budget.threshold,
+            "limit_tokens": limit_tokens,
             "overhead_tokens": self.overhead_tokens,
             "token_ratio": self.measurement.token_ratio,
         }
+
+    def drop_oldest(
+        self, limit_tokens: int, entries: Sequence[TranscriptEntry] | None = None
+    ) -> Sequence[TranscriptEntry]:
+        """Return the newest messages of the request, or of `entries`, that fit.
+
+        Where the newest calls with their results are too large, the results are shortened.
+        """
+        limits = self.build_trim_limits(limit_tokens)
+        entries = self.transcript.entries if entries is None else entries
+        return shorten_results_to_fit(drop_oldest_to_fit(entries, **limits), **limits)
 
     @property
     def opens_turn(self) -> bool:
@@ -154,12 +171,15 @@ def remeasure_request(session: Session, previous_request: MeasuredRequest) -> Me
     return measure_request(context, request)
 
 
-def describe_oversized_message(measured_request: MeasuredRequest) -> str:
-    """Return for the user how the newest message compares with the window, and what helps."""
-    return (
+def build_oversize_refusal(measured_request: MeasuredRequest) -> ContextBudgetExceeded:
+    """Return the error of a newest message that is larger than the window, and what helps."""
+    detail = (
         f"The newest message alone has about {measured_request.newest_tokens:,} tokens; "
         f"{measured_request.context.facts.model.name} takes at most {measured_request.window:,}."
         " Shorten it or choose a model with a larger window."
+    )
+    return ContextBudgetExceeded(
+        detail, tokens=measured_request.newest_tokens, window=measured_request.window
     )
 
 

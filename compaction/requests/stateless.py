@@ -1,22 +1,21 @@
 """Make a request fit its model that belongs to no session; nothing is stored."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
 from chatcore.context.compactor import FittedRequest
 from chatcore.providers.base import Request
-from chatcore.providers.errors import ContextBudgetExceeded, ContextOverflow
+from chatcore.providers.errors import ContextOverflow
 from compaction import policies
 from compaction.core.estimate import estimate_transcript
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import TranscriptEntry
-from compaction.core.trimming import drop_oldest_to_fit, shorten_results_to_fit
 from compaction.models import SessionState
 from compaction.requests.guard import keep_entries
 from compaction.requests.measured_request import (
     MeasuredRequest,
-    TrimLimits,
-    describe_oversized_message,
+    build_oversize_refusal,
     measure_request,
 )
 from compaction.sessions import calibration, session_context
@@ -34,8 +33,9 @@ def fit_stateless_request(
 
     `refusal` is the refusal for length that this request has just met: its numbers are learned,
     and the request must become smaller. The refusal is raised again if nothing can be left out. An
-    overflow error is also raised if the newest message alone is larger than the window. The request
-    is sent as it is where automatic compaction is off or the window is unknown.
+    overflow error is also raised if the newest message alone is larger than the window, unless it
+    is a tool's result, which is shortened. The request is sent as it is where automatic compaction
+    is off or the window is unknown.
     """
     measured_request = _measure_stateless_request(model, request)
     if refusal is not None:
@@ -44,7 +44,8 @@ def fit_stateless_request(
         if refusal is not None:
             raise cast(Exception, refusal)
         return _build_complete_answer(measured_request, request)
-    _refuse_oversized_message(measured_request)
+    if measured_request.has_oversized_message and measured_request.opens_turn:
+        raise build_oversize_refusal(measured_request)
     if not (measured_request.is_over_threshold or measured_request.is_over_window):
         return _build_complete_answer(measured_request, request)
     remaining_entries = _make_room(measured_request)
@@ -68,20 +69,13 @@ def shorten_request(model: AiModel, request: Request, *, limit_tokens: int) -> F
     measured_request = _measure_stateless_request(model, request)
     if not measured_request.context.facts.is_automatic:
         return None
-    limits: TrimLimits = {
-        "limit_tokens": limit_tokens,
-        "overhead_tokens": measured_request.overhead_tokens,
-        "token_ratio": measured_request.measurement.token_ratio,
-    }
-    entries = measured_request.transcript.entries
-    policy = measured_request.context.policy
-    remaining_entries = shorten_results_to_fit(drop_oldest_to_fit(entries, **limits), **limits)
-    if remaining_entries == entries:
+    remaining_entries = measured_request.drop_oldest(limit_tokens)
+    if remaining_entries == measured_request.transcript.entries:
         return None
     return FittedRequest(
         request=keep_entries(measured_request, request, remaining_entries),
         context_version=None,
-        notices=(policy.fallback.notice,),
+        notices=(measured_request.context.policy.fallback.notice,),
     )
 
 
@@ -155,35 +149,18 @@ def _apply_refusal(measured_request: MeasuredRequest, refusal: ContextOverflow) 
     )
 
 
-def _refuse_oversized_message(measured_request: MeasuredRequest) -> None:
-    """Raise ContextBudgetExceeded if the newest message is larger than the window.
-
-    A tool's result is shortened instead.
-    """
-    newest_tokens = measured_request.newest_tokens
-    if measured_request.opens_turn and newest_tokens > measured_request.window:
-        raise ContextBudgetExceeded(
-            describe_oversized_message(measured_request),
-            tokens=newest_tokens,
-            window=measured_request.window,
-        )
-
-
-def _make_room(measured_request: MeasuredRequest) -> tuple[TranscriptEntry, ...]:
+def _make_room(measured_request: MeasuredRequest) -> Sequence[TranscriptEntry]:
     """Return the newest messages under the threshold, with shorter results if it must be."""
     budget = measured_request.context.budget
-    limits = measured_request.trim_limits
+    assert budget is not None
     # Without `is_strict` a request of exactly the threshold counts as over it.
-    if budget is not None and not budget.is_strict:
-        limits["limit_tokens"] -= 1
-    newest_entries = drop_oldest_to_fit(measured_request.transcript.entries, **limits)
-    return shorten_results_to_fit(newest_entries, **limits)
+    return measured_request.drop_oldest(budget.threshold - (not budget.is_strict))
 
 
 def _build_trimmed_answer(
     measured_request: MeasuredRequest,
     request: Request,
-    remaining_entries: tuple[TranscriptEntry, ...],
+    remaining_entries: Sequence[TranscriptEntry],
 ) -> FittedRequest:
     trimmed_request = keep_entries(measured_request, request, remaining_entries)
     transcript, policy = measured_request.transcript, measured_request.context.policy
