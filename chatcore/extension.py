@@ -34,6 +34,8 @@ Place = Literal[
     "context_panel",
     "summary_card",
     "timeline",
+    "message_menu",
+    "chat_dialogs",
     "first_model",
     "first_model_ways",
 ]
@@ -90,6 +92,7 @@ OPTIONAL_APPS = (
     OptionalApp("local_model"),
     OptionalApp("mcp_server", needs="mcp"),
     OptionalApp("metrics", needs="metrics"),
+    OptionalApp("sent_requests", tables=("chatcore_sentrequest", "chatcore_senttext")),
     OptionalApp("sharing", tables=("chatcore_share",)),
     OptionalApp("prompts", tables=("prompts_prompt",)),
     OptionalApp("terminal", needs="terminal"),

@@ -17,12 +17,17 @@ response_completed = Signal()
 # Arguments: session_id (UUID), turn_id (UUID), status (str, a value of Turn.Status).
 turn_halted = Signal()
 
-# The next five are sent in the transaction that makes the change, while the session's row is
+# The next six are sent in the transaction that makes the change, while the session's row is
 # locked. So receivers must be fast, and an exception in one undoes the change.
 
 # These messages are being deleted: what was written from them has to go.
 # Arguments: session (Session), seqs (Collection[int]).
 messages_deleted = Signal()
+
+# An answer is being stored, or what had arrived of one.
+# Arguments: message (Message), request (chatcore.providers.base.Request), left_out (Sequence[int]),
+# the numbers of the messages that the request does not hold.
+answer_stored = Signal()
 
 # These messages are no longer part of the current conversation, or are part of it again. The
 # summaries that cover them have been reverted.

@@ -1,7 +1,6 @@
 """The context: what the next request would send, and the summary in it."""
 
 from collections.abc import Callable
-from dataclasses import asdict
 from uuid import UUID
 
 from django.db import transaction
@@ -12,10 +11,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chatcore.api.ownership import get_owned_message, get_owned_session
+from chatcore.api.ownership import get_owned_session
 from chatcore.api.serializers.context import (
     PreviewSerializer,
-    SentRequestSerializer,
     SummarySerializer,
     VersionSerializer,
 )
@@ -24,13 +22,12 @@ from chatcore.base.rest import conditions
 from chatcore.base.rest.problems import Problem
 from chatcore.context import revisions
 from chatcore.context.compactor import get_compactor
-from chatcore.context.sent_requests import list_left_out, load_request
 from chatcore.models import ContextRevision, Session
 from chatcore.providers import registry as provider_registry
 from chatcore.sessions.changes import record_session_change
 from chatcore.signals import pre_request
 from chatcore.turns import recall
-from chatcore.turns.prepared_calls import build_next_request
+from chatcore.turns.prepared_calls import build_next_request, list_left_out
 
 
 class ContextPreviewView(APIView):
@@ -68,28 +65,6 @@ class ContextPreviewView(APIView):
             PreviewSerializer(preview).data,
             headers=conditions.build_etag_headers(session.context_version),
         )
-
-
-class SentRequestView(APIView):
-    """The request of an answer."""
-
-    @extend_schema(operation_id="get_sent_request", responses=SentRequestSerializer)
-    def get(self, request: Request, message_id: int) -> Response:
-        """Return what was sent when this answer was asked for, all forms of messages included.
-
-        404 if it is not known: for messages that no model of this server wrote, for answers whose
-        process died, for those of versions before this was stored, and after
-        `CHATCORE_REQUEST_RETENTION_DAYS`.
-        """
-        answer = get_owned_message(request, message_id)
-        sent_request = load_request(answer)
-        if sent_request is None:
-            raise Http404
-        fields = asdict(sent_request) | {
-            "context_version": answer.context_version,
-            "tokens": answer.token_count_input,
-        }
-        return Response(SentRequestSerializer(fields).data)
 
 
 class SummaryView(GenericAPIView[Session]):

@@ -50,7 +50,6 @@ ROUTES = {
     "v1/messages/<int:message_id>/fork": forks.ForkMessageView,
     "v1/messages/<int:message_id>/pin": pins.PinMessageView,
     "v1/messages/<int:message_id>/regenerate": versions.RegenerateMessageView,
-    "v1/messages/<int:message_id>/request": context.SentRequestView,
     "v1/messages/<int:message_id>/restore": versions.RestoreMessageView,
     "v1/search": search.SearchView,
     "v1/projects": projects.ProjectListView,

@@ -15,7 +15,6 @@ from chatcore.models.message import (
 )
 from chatcore.models.output_file import OutputFile
 from chatcore.models.project import Project, ProjectFile
-from chatcore.models.sent_request import SentRequest, SentText
 from chatcore.models.serving_process import ServingProcess
 from chatcore.models.session import Session, SessionQuerySet
 from chatcore.models.setup_entry import SetupEntry
@@ -39,8 +38,6 @@ __all__ = [
     "OutputFile",
     "Project",
     "ProjectFile",
-    "SentRequest",
-    "SentText",
     "ServingProcess",
     "Session",
     "SessionEvent",

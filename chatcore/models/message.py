@@ -191,6 +191,12 @@ class Message(OwnedRow):
             "null: the request was not trimmed."
         ),
     )
+    sent_tokens = models.IntegerField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="The estimated tokens of its request; null: unknown.",
+    )
     provider_data = models.JSONField(
         default=dict,
         blank=True,

@@ -73,6 +73,12 @@ def find_turn(messages: Sequence[ChatMessage]) -> int:
     return -1
 
 
+def find_question(messages: Sequence[ChatMessage]) -> ChatMessage | None:
+    """Return the newest message that the user wrote."""
+    index = find_turn(messages)
+    return messages[index] if index >= 0 else None
+
+
 class CallIds:
     """The ids under which one request sends its calls: nine letters and digits, each once.
 

@@ -15,7 +15,6 @@ from chatcore.base.asgi import Receive, Send
 from chatcore.base.metrics import counts
 from chatcore.base.runner import turn_runner
 from chatcore.base.threads import run_in_thread
-from chatcore.context import sent_requests
 from chatcore.events import retention
 from chatcore.extension import get_extensions
 from chatcore.files import intake, output_store
@@ -34,7 +33,6 @@ PURGE_SECONDS = 30.0
 ERASE_SECONDS = 60.0
 DELETIONS: tuple[tuple[float, Callable[[], object]], ...] = (
     (PRUNE_SECONDS, retention.prune_events),
-    (PRUNE_SECONDS, sent_requests.prune_requests),
     (PRUNE_SECONDS, intake.prune_unsent_files),
     (PRUNE_SECONDS, output_store.sweep_orphans),
     (PRUNE_SECONDS, delete_unused_sessions),

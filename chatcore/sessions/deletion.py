@@ -11,7 +11,6 @@ from django.db import transaction
 from django.db.models import F, Model, Q, QuerySet, Value
 from django.db.models.expressions import Combinable
 from django.db.models.fields.reverse_related import ForeignObjectRel
-from django.db.models.functions import Length
 from django.utils import timezone
 
 from chatcore.base.databases.clock import read_clock
@@ -28,8 +27,6 @@ from chatcore.models import (
     ContextRevision,
     Message,
     OutputFile,
-    SentRequest,
-    SentText,
     Session,
     SessionEvent,
     Turn,
@@ -42,8 +39,6 @@ LARGE_TABLES: tuple[tuple[type[Model], Combinable], ...] = (
     (SessionEvent, Value(0)),
     (ContextEdit, Value(0)),
     (Attachment, F("size")),
-    (SentRequest, Value(0)),
-    (SentText, Length("text")),
     (Message, F("token_estimate") * CHARS_PER_TOKEN_ESTIMATE),
     (Turn, Value(0)),
     (ContextRevision, Value(0)),

@@ -6,7 +6,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from chatcore.base.keeping import refuse_if_kept
-from chatcore.context import revisions, sent_requests
+from chatcore.context import revisions
 from chatcore.events.types import EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.sessions.changes import record_history_change
@@ -56,7 +56,6 @@ def delete_message(message: Message) -> None:
         if session.last_event_seq != last_event_seq:
             recalling_turn_ids = recall.find_recalling_turns(session.pk, messages)
         recall.forget_messages(recalling_turn_ids, messages)
-        sent_requests.forget_texts(session.pk)
         title = _choose_title(session, message, seqs)
         # The later versions of this message become versions of the one that it replaced.
         message.replacements.update(replaces=message.replaces_id)

@@ -384,7 +384,6 @@ def _refuse_endless_answer(recorder: AnswerRecorder) -> None:
 def _store_answer(work: TurnWork, recorder: AnswerRecorder, completion: StreamEnd) -> Message:
     """Store answer and usage in one transaction, with the turn's end if no tools are called."""
     turn = recorder.turn
-    recorder.describe_request()
     with recorder.open_transaction() as locked_turn:
         # Whoever asked was told that the turn is cancelled, so it may not complete any more.
         if locked_turn.is_cancel_requested:

@@ -145,8 +145,6 @@ def _close_turn(
 
     So nobody can see a turn that is over and a message that streams for ever.
     """
-    if recorder and recorder.has_text:
-        recorder.describe_request()
     try:
         with recorder.open_transaction() if recorder else _open_transaction(turn_id):
             message_events = recorder.interrupt_message() if recorder else []

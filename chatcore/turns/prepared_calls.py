@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from chatcore.context import builder, clearing, sent_requests
+from chatcore.context import builder, clearing, sent_files
 from chatcore.context.compactor import FittedRequest, get_compactor
 from chatcore.context.live_messages import load_active_revision
 from chatcore.context.recalled import has_block
-from chatcore.context.sent_requests import list_left_out
 from chatcore.models import Session, Turn
 from chatcore.providers.base import Connection, Request, Tool
 from chatcore.providers.errors import ContextOverflow
@@ -59,7 +58,7 @@ def prepare_call(turn: Turn) -> PreparedCall:
     fitted_request = get_compactor().before_request(session, request)
     is_trimmed = fitted_request.context_version is None
     fitted_request = clearing.record_applied_edits(turn, fitted_request)
-    sent_requests.record_sent_files(turn, request, fitted_request.request)
+    sent_files.record_sent_files(turn, request, fitted_request.request)
     if turn.recalled and not has_block(fitted_request.request):
         recall.drop_passages(turn)
     turn.add_notices(*fitted_request.notices)
@@ -71,6 +70,18 @@ def prepare_call(turn: Turn) -> PreparedCall:
 
 def make_room(turn: Turn, request: Request, error: ContextOverflow) -> bool:
     """Make room after a refusal; what the turn brought back goes in any case."""
-    sent_requests.forget_sent_files(turn)
+    sent_files.forget_sent_files(turn)
     has_made_room = get_compactor().after_overflow(turn.session, request, error)
     return recall.drop_passages(turn) or has_made_room
+
+
+def list_left_out(whole_request: Request, sent_request: Request) -> list[int]:
+    """Return the numbers of the messages of a request that were left out to make it fit."""
+    if sent_request.messages is whole_request.messages:
+        return []
+    sent_seqs = {message.seq for message in sent_request.messages}
+    return [
+        message.seq
+        for message in whole_request.messages
+        if message.seq and message.seq not in sent_seqs
+    ]

@@ -12,7 +12,7 @@ from chatcore.context.compactor import get_compactor
 from chatcore.context.recalled import RecalledPassage
 from chatcore.models import Message, Session, Turn
 from chatcore.providers.base import Request
-from chatcore.providers.normal_form import find_turn
+from chatcore.providers.normal_form import find_question
 from chatcore.turns.leases import TurnLost
 
 
@@ -25,8 +25,7 @@ def bring_back_passages(turn: Turn, request: Request) -> Request:
     session = turn.session
     if turn.recalled is not None or not session.compact_boundary_seq:
         return request
-    index = find_turn(request.messages)
-    question = request.messages[index] if index >= 0 else None
+    question = find_question(request.messages)
     if question is None or question.seq is None:
         return request
     policy = get_compactor().choose_policy(*session.policy_names)

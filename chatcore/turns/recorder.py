@@ -13,8 +13,6 @@ from django.db import connection, transaction
 from chatcore.accounts.spending import Reservation, settle_call
 from chatcore.base.threads import give_back_connection, run_until_stored
 from chatcore.base.truncation import clean_text
-from chatcore.context import sent_requests
-from chatcore.context.sent_requests import DescribedRequest
 from chatcore.events import log as event_log
 from chatcore.events.types import (
     DeltaPayload,
@@ -28,6 +26,7 @@ from chatcore.models import Message, Turn
 from chatcore.models.statements import Numbers
 from chatcore.providers import overflow
 from chatcore.providers.base import ReasoningDelta, Request, StreamEnd, TextDelta, Usage
+from chatcore.signals import answer_stored
 from chatcore.turns.delta_writer import delta_writer
 from chatcore.turns.leases import LockedTurn, TurnLost, lock_running_turn
 from chatcore.turns.messages import (
@@ -93,8 +92,8 @@ class AnswerRecorder:
     stored. `failure` is what the delta writer could not get over. `is_uncertain` is True after a
     write of which nobody knows whether it was committed. `request` is what the answer comes from,
     and `left_out` the numbers of messages that are not in it; `left_out_count` is how many did not
-    fit, None if it was not trimmed. `sent_tokens` is its estimated size, None if it is not known.
-    `call` is what is held for it.
+    fit, None if it was not trimmed. `sent_tokens` is its estimated size, None if it was not
+    measured. `call` is what is held for it.
     """
 
     def __init__(
@@ -117,7 +116,6 @@ class AnswerRecorder:
         self.left_out_count = left_out_count
         self.sent_tokens = sent_tokens
         self.call = call
-        self._described_request: DescribedRequest | None = None
         self.message: Message | None = None
         self.texts: dict[DeltaType, StreamedText] = {
             # In this order they are written: a model reasons before it answers.
@@ -157,19 +155,6 @@ class AnswerRecorder:
             self.first_delta_at = time.monotonic()
         self.char_count += len(text)
         delta_writer.submit(self)
-
-    def describe_request(self) -> None:
-        """Prepare to store the request with its answer. Call it before `open_transaction`.
-
-        It reads all messages of the request, for which nobody should wait behind a lock.
-        """
-        if self._described_request is None:
-            self._described_request = sent_requests.describe_request(
-                self.turn.session_id,
-                self.request,
-                left_out=self.left_out,
-                tokens=self.sent_tokens,
-            )
 
     @contextlib.contextmanager
     def open_transaction(self) -> Iterator[LockedTurn]:
@@ -333,11 +318,14 @@ class AnswerRecorder:
         return message
 
     def _describe_new_message(self) -> dict[str, object]:
+        if self.sent_tokens is None:
+            self.sent_tokens = overflow.measure_request(self.request).tokens
         return {
             "role": Message.Role.ASSISTANT,
             "status": Message.Status.STREAMING,
             "model": self.model,
             "left_out_count": self.left_out_count,
+            "sent_tokens": self.sent_tokens,
             "replaces_id": self.turn.replaces_id,
         }
 
@@ -358,8 +346,7 @@ class AnswerRecorder:
         message.save(update_fields=names)
         events.append((EventType.MESSAGE_COMPLETED, build_completed_payload(message)))
         events.extend(_build_call_events(message))
-        if self._described_request is not None:
-            sent_requests.store_request(message, self._described_request)
+        answer_stored.send(None, message=message, request=self.request, left_out=self.left_out)
         self.is_closed = True
         return message, events
 

@@ -23,7 +23,6 @@ from django.db.models import Q
 
 from chatcore.context import revisions
 from chatcore.context.compactor import get_compactor
-from chatcore.context.sent_requests import list_left_out
 from chatcore.models import Message, Turn
 from chatcore.providers import overflow
 from chatcore.providers.base import Request, StreamEnd
@@ -37,7 +36,7 @@ from chatcore.providers.errors import (
 )
 from chatcore.providers.normal_form import find_turn
 from chatcore.turns import client_tools
-from chatcore.turns.prepared_calls import PreparedCall, make_room, prepare_call
+from chatcore.turns.prepared_calls import PreparedCall, list_left_out, make_room, prepare_call
 from models_registry.models import AiModel
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,6 @@ from rest_framework.response import Response
 
 from chatcore.base.rest import conditions
 from chatcore.base.rest.problems import Problem
-from chatcore.context import sent_requests
 from chatcore.context.history import load_history
 from chatcore.context.revisions import StaleContext
 from compaction.api.session_scope import (
@@ -21,6 +20,7 @@ from compaction.api.session_scope import (
 )
 from compaction.runs import history
 from compaction.sessions import request_size
+from compaction.sessions.facts import load_sent_tokens
 
 
 class BreakdownSerializer(serializers.Serializer[Mapping[str, object]]):
@@ -79,7 +79,7 @@ class ContextUsageView(SessionScopedView):
         context = load_owned_context(request, session_id)
         headers = conditions.build_etag_headers(context.facts.live.version)
         usage = request_size.describe_usage(context)
-        sent_tokens = sent_requests.load_sent_tokens(session_id)
+        sent_tokens = load_sent_tokens(session_id)
         return Response(usage | {"sent_input_tokens": sent_tokens}, headers=headers)
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import QuerySet
+from django.db.models.functions import Coalesce
 
 from chatcore.accounts.rights import list_allowed_tools
 from chatcore.context import live_messages, recalled, summary_block
@@ -217,6 +218,18 @@ def load_last_model(facts: SessionFacts) -> str:
         session_id=facts.session_id, role=Message.Role.ASSISTANT
     ).exclude(model="")
     return answers.order_by("-seq").values_list("model", flat=True).first() or ""
+
+
+def load_sent_tokens(session_id: UUID) -> int | None:
+    """Return the tokens of the newest request that was answered, trimmed or not.
+
+    They are the provider's count, or our estimate of what was sent; None if neither is known.
+    """
+    answers = Message.objects.filter(
+        session=session_id, branch=None, role=Message.Role.ASSISTANT, turn__isnull=False
+    ).exclude(status=Message.Status.STREAMING)
+    tokens = answers.annotate(sent=Coalesce("token_count_input", "sent_tokens"))
+    return tokens.order_by("-seq").values_list("sent", flat=True).first()
 
 
 def count_tool_rounds(facts: SessionFacts) -> tuple[int, int]:

@@ -20,10 +20,10 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from knox.models import AuthToken
 from rest_framework.test import APIClient
 
-from chatcore.context import sent_requests
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.imports.models import Import
 from chatcore.contrib.prompts.models import Prompt
+from chatcore.contrib.sent_requests.records import store_request
 from chatcore.contrib.sharing.models import Share
 from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
 from chatcore.models import Attachment, McpServer, Message, Session, Turn
@@ -112,8 +112,8 @@ def owned_rows(user: User) -> OwnedRows:
         )
         for seq, role in enumerate(roles, start=1)
     ]
-    request = sent_requests.describe_request(session.pk, Request(model="model", system=SECRET))
-    sent_requests.store_request(messages[0], request)
+    request = Request(model="model", system=SECRET)
+    store_request(None, message=messages[0], request=request, left_out=())
     file_fields = {
         "session": session,
         "name": SECRET,

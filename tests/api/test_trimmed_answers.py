@@ -7,7 +7,8 @@ import pytest
 from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
-from chatcore.models import SentRequest, Session, SessionEvent
+from chatcore.contrib.sent_requests.models import SentRequest
+from chatcore.models import Session, SessionEvent
 from chatcore.turns import control
 from compaction.models import SessionState
 from models_registry.models import AiModel

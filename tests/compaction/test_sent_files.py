@@ -3,7 +3,7 @@
 import pytest
 from rest_framework.test import APIClient
 
-from chatcore.context.sent_requests import count_sent_chars
+from chatcore.context.sent_files import count_sent_chars
 from chatcore.models import Message, Session
 from chatcore.providers.base import File
 from chatcore.turns.forks import fork_session

@@ -51,6 +51,7 @@ WORDS = {
     "baseagent": r"base.?agent",
     "lota": r"working.?state|(?<!/admin)/(state|memory)\b",
     "memory": r"ledger|lifted from|summary lea(f|ves)|not in the summary|context/missing",
+    "sent_requests": r"see what was sent|sent_?requests?\b|/messages/\S{1,20}/request\b",
     "sharing": r"shared? (a |this )?chats?\b|\"share\"|/shares?\b|>\s*share\s*<|public links?",
     "terminal": r"in a terminal",
     "prompts": r"(?<!-)\bprompts\b(?! library)",

@@ -20,6 +20,7 @@ from chatcore.accounts.user_erasure import erase_user
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.invitations.links import create_invitation
 from chatcore.contrib.invitations.models import Invitation
+from chatcore.contrib.sent_requests.models import SentText
 from chatcore.contrib.sharing.models import Share
 from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
 from chatcore.files import output_store
@@ -32,7 +33,6 @@ from chatcore.models import (
     Message,
     Project,
     ProjectFile,
-    SentText,
     Session,
     SessionEvent,
     Turn,

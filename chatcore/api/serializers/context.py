@@ -115,22 +115,3 @@ class PreviewSerializer(RequestSerializer):
             "the boundary. Only an open turn's stand in `messages`."
         ),
     )
-
-
-class SentRequestSerializer(RequestSerializer):
-    """What the request of an answer has sent."""
-
-    model = serializers.CharField(help_text="The name that its provider knows.")
-    context_version = serializers.IntegerField(
-        allow_null=True, help_text="Null if messages were left out."
-    )
-    tokens = serializers.IntegerField(
-        allow_null=True, help_text="The tokens that its provider counted; null if it did not."
-    )
-    left_out = serializers.ListField(
-        child=serializers.IntegerField(),
-        help_text="The numbers of the messages that were left out because they did not fit.",
-    )
-    missing_parts = serializers.IntegerField(
-        help_text="How many parts are gone, because a message was deleted since."
-    )

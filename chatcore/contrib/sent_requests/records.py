@@ -4,9 +4,6 @@ A request repeats nearly all of the one before, so only what is new in it is sto
 messages that were sent as they are stored, and a digest for every other text. Deleting a message
 deletes these texts, because any of them may repeat its words; those that are sent again come back.
 
-How much of its files a question's first request held is remembered with the question: later
-requests have less room for files, and a summary tells of what was read.
-
 All of it goes after CHATCORE["REQUEST_RETENTION_DAYS"]; 0 keeps it. The days count from the
 upgrade on that brought this: `Installation.retention_since`. A text goes when no request of its
 session that is left has it. What is on hold stays.
@@ -27,18 +24,11 @@ from django.db import transaction
 
 from chatcore.base.databases.clock import read_clock
 from chatcore.base.truncation import clean_text
+from chatcore.contrib.sent_requests.models import SentRequest, SentText
 from chatcore.extension import exclude_kept
-from chatcore.models import (
-    CHAT_COLUMNS,
-    Installation,
-    Message,
-    SentRequest,
-    SentText,
-    Session,
-    Turn,
-)
-from chatcore.providers.base import ChatMessage, File, Request, Tool
-from chatcore.providers.overflow import measure_request
+from chatcore.models import CHAT_COLUMNS, Installation, Message, Session, Turn
+from chatcore.models.statements import adapt_uuid, fetch_rows
+from chatcore.providers.base import ChatMessage, Request, Tool
 
 DIGEST_BYTES = 16
 # A message as a request shows it: the fields of `_show_message`.
@@ -48,19 +38,17 @@ SEQS_AT_ONCE = 1_000
 # Numbers of messages, [first, last], or the digest of one message that is sent in another form.
 Part = list[int] | str
 
-MIN_CHARS = 32  # a shorter beginning may stand in a notice by chance
-
 SCAN_ROWS = 1_000  # read at once
 BATCH_ROWS = 100  # deleted in one transaction, which blocks SQLite's other writers
 TEXT_NAMES = ("system", "preface", "tools", "params")  # of a layout, each with a digest
-
-
-@dataclass(frozen=True, kw_only=True)
-class DescribedRequest:
-    """A request in the form in which it is stored; its new texts are by their digests."""
-
-    layout: dict[str, Any]
-    new_texts: dict[str, str]
+# SentRequest.objects.create(...), and how many of its texts are stored. The ORM takes two.
+_STORE_SQL = f"""
+    INSERT INTO {SentRequest._meta.db_table} (answer_id, session_id, layout) VALUES (%s, %s, %s)
+    RETURNING (
+        SELECT count(*) FROM {SentText._meta.db_table}
+        WHERE session_id = %s AND digest IN ({{digests}})
+    )
+"""  # noqa: S608
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,47 +70,28 @@ class ShownRequest:
     missing_parts: int
 
 
-def describe_request(
-    session_id: UUID,
-    request: Request,
-    *,
-    left_out: Sequence[int] = (),
-    tokens: int | None = None,
-) -> DescribedRequest:
-    """Return what is stored of a request. This reads which of its texts are known.
+def store_request(
+    sender: object, *, message: Message, request: Request, left_out: Sequence[int], **arguments: Any
+) -> None:
+    """Store the request of an answer, in the transaction that stores the answer.
 
-    `tokens` is its estimated size; without it, four characters are counted as a token.
+    One statement, and another one where a text of the request is not stored yet.
     """
-    texts = _TextBox()
-    layout = {
-        "model": request.model,
-        "system": texts.keep_text(request.system),
-        "preface": texts.keep_text(request.preface),
-        "messages": _describe_messages(request.messages, texts),
-        "tools": texts.keep_json([_show_tool(tool) for tool in request.tools]),
-        "max_tokens": request.max_tokens,
-        "params": texts.keep_json(request.params),
-        "left_out": join_seqs(left_out),
-        "tokens": measure_request(request).tokens if tokens is None else tokens,
-    }
-    known_texts = SentText.objects.filter(session=session_id, digest__in=list(texts.texts))
-    for digest in known_texts.values_list("digest", flat=True):
-        del texts.texts[digest]
-    return DescribedRequest(layout=layout, new_texts=texts.texts)
-
-
-def store_request(answer: Message, described_request: DescribedRequest) -> None:
-    """Store the request of an answer, inside the transaction that stores the answer."""
-    SentText.objects.bulk_create(
-        [
-            SentText(session_id=answer.session_id, digest=digest, text=text)
-            for digest, text in sorted(described_request.new_texts.items())
-        ],
-        ignore_conflicts=True,
-    )
-    SentRequest.objects.create(
-        answer_id=answer.pk, session_id=answer.session_id, layout=described_request.layout
-    )
+    texts: dict[str, str] = {}
+    layout = _describe_request(request, texts)
+    layout["left_out"] = join_seqs(left_out)
+    session_key = adapt_uuid(message.session_id)
+    statement = _STORE_SQL.format(digests=", ".join(["%s"] * len(texts)) or "NULL")
+    values = [message.pk, session_key, json.dumps(layout), session_key, *texts]
+    [(known_count,)] = fetch_rows(statement, values)
+    if known_count < len(texts):
+        SentText.objects.bulk_create(
+            [
+                SentText(session_id=message.session_id, digest=digest, text=text)
+                for digest, text in sorted(texts.items())
+            ],
+            ignore_conflicts=True,
+        )
 
 
 def load_request(answer: Message) -> ShownRequest | None:
@@ -146,36 +115,9 @@ def load_request(answer: Message) -> ShownRequest | None:
     )
 
 
-def load_sent_tokens(session_id: UUID) -> int | None:
-    """Return the tokens of the newest request that was answered, trimmed or not.
-
-    They are the provider's count, or our estimate of what was sent; None if neither is known.
-    """
-    answers = Message.objects.filter(
-        session=session_id, branch=None, role=Message.Role.ASSISTANT, turn__isnull=False
-    ).exclude(status=Message.Status.STREAMING)
-    counts = answers.order_by("-seq").values_list(
-        "token_count_input", "sent_request__layout__tokens"
-    )
-    counted_tokens, estimated_tokens = counts.first() or (None, None)
-    return estimated_tokens if counted_tokens is None else counted_tokens
-
-
-def forget_texts(session_id: UUID) -> None:
-    """Delete the texts of a session's requests, which may repeat the words of any message."""
-    SentText.objects.filter(session=session_id).delete()
-
-
-def list_left_out(whole_request: Request, sent_request: Request) -> list[int]:
-    """Return the numbers of the messages of a request that were left out to make it fit."""
-    if sent_request.messages is whole_request.messages:
-        return []
-    sent_seqs = {message.seq for message in sent_request.messages}
-    return [
-        message.seq
-        for message in whole_request.messages
-        if message.seq and message.seq not in sent_seqs
-    ]
+def forget_texts(sender: object, *, session: Session, **arguments: object) -> None:
+    """Delete the texts of a session's requests, which may repeat the words of a deleted message."""
+    SentText.objects.filter(session=session).delete()
 
 
 def join_seqs(seqs: Iterable[int]) -> list[list[int]]:
@@ -195,24 +137,19 @@ def split_spans(spans: Iterable[Sequence[int]]) -> Iterator[int]:
         yield from range(first, last + 1)
 
 
-class _TextBox:
-    """Texts by their digests."""
+def _keep_text(text: str, texts: dict[str, str]) -> str:
+    """Keep a text and return its digest; empty for an empty text."""
+    if not text:
+        return ""
+    text = clean_text(text)
+    digest = hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES).hexdigest()
+    texts[digest] = text
+    return digest
 
-    def __init__(self) -> None:
-        self.texts: dict[str, str] = {}
 
-    def keep_text(self, text: str) -> str:
-        """Keep a text and return its digest; empty for an empty text."""
-        if not text:
-            return ""
-        text = clean_text(text)
-        digest = hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES).hexdigest()
-        self.texts[digest] = text
-        return digest
-
-    def keep_json(self, value: object) -> str:
-        """Keep a JSON value and return its digest; empty for an empty one."""
-        return self.keep_text(json.dumps(value, ensure_ascii=False)) if value else ""
+def _keep_json(value: object, texts: dict[str, str]) -> str:
+    """Keep a JSON value and return its digest; empty for an empty one."""
+    return _keep_text(json.dumps(value, ensure_ascii=False), texts) if value else ""
 
 
 @dataclass
@@ -225,8 +162,7 @@ class _TextReader:
     _texts: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        names = ("system", "preface", "tools", "params")
-        digests = {self.layout[name] for name in names}
+        digests = {self.layout[name] for name in TEXT_NAMES}
         digests.update(part for part in self.layout["messages"] if isinstance(part, str))
         rows = SentText.objects.filter(session=self.session_id, digest__in=digests)
         self._texts = dict(rows.values_list("digest", "text"))
@@ -243,12 +179,25 @@ class _TextReader:
         return json.loads(text) if text else default
 
 
-def _describe_messages(messages: Sequence[ChatMessage], texts: _TextBox) -> list[Part]:
+def _describe_request(request: Request, texts: dict[str, str]) -> dict[str, Any]:
+    """Return the parts of a request, and add its texts."""
+    return {
+        "model": request.model,
+        "system": _keep_text(request.system, texts),
+        "preface": _keep_text(request.preface, texts),
+        "messages": _describe_messages(request.messages, texts),
+        "tools": _keep_json([_show_tool(tool) for tool in request.tools], texts),
+        "max_tokens": request.max_tokens,
+        "params": _keep_json(request.params, texts),
+    }
+
+
+def _describe_messages(messages: Sequence[ChatMessage], texts: dict[str, str]) -> list[Part]:
     parts: list[Part] = []
     for message in messages:
         seq = message.seq
         if seq is None or not _is_sent_as_stored(message):
-            parts.append(texts.keep_json(_show_message(message)))
+            parts.append(_keep_json(_show_message(message), texts))
         elif parts and isinstance(parts[-1], list) and parts[-1][1] == seq - 1:
             parts[-1][1] = seq
         else:
@@ -321,50 +270,6 @@ def _show_tool(tool: Tool) -> dict[str, object]:
         "description": tool.description,
         "parameters": tool.parameters,
     }
-
-
-def record_sent_files(turn: Turn, whole_request: Request, sent_request: Request) -> None:
-    """Store what is sent of the files of the newest question, unless that is known already."""
-    question = _find_question(whole_request)
-    if question is None or question.seq is None or not question.files:
-        return
-    sent_question = _find_question(sent_request)
-    if sent_question is None or len(sent_question.files) != len(question.files):
-        return
-    char_counts = [
-        count_sent_chars(file, sent_file)
-        for file, sent_file in zip(question.files, sent_question.files, strict=True)
-    ]
-    unknown = Message.objects.filter(
-        session=turn.session_id, seq=question.seq, sent_file_chars__isnull=True
-    )
-    unknown.update(sent_file_chars=char_counts)
-
-
-def forget_sent_files(turn: Turn) -> None:
-    """Forget it after a provider refused the first request: the next one may hold less."""
-    has_answer = turn.messages.filter(role=Message.Role.ASSISTANT).exists()
-    if turn.question_id and not has_answer:
-        Message.objects.filter(pk=turn.question_id).update(sent_file_chars=None)
-
-
-def count_sent_chars(file: File, sent_file: File) -> int | None:
-    """Return how much of the file's beginning stands in what was sent of it; None for all."""
-    if file.text == sent_file.text:
-        return None
-    low, high = 0, len(file.text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if file.text[:middle] in sent_file.text:
-            low = middle
-        else:
-            high = middle - 1
-    return low if low >= MIN_CHARS else 0
-
-
-def _find_question(request: Request) -> ChatMessage | None:
-    messages = reversed(request.messages)
-    return next((each for each in messages if each.role == "user" and each.seq), None)
 
 
 def prune_requests() -> int:

@@ -10,14 +10,14 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chatcore.context import revisions, sent_requests
+from chatcore.context import revisions
 from chatcore.contrib.holds.models import Hold
+from chatcore.contrib.sent_requests import records
+from chatcore.contrib.sent_requests.models import SentRequest, SentText
 from chatcore.models import (
     ContextEdit,
     Installation,
     Message,
-    SentRequest,
-    SentText,
     Session,
     Turn,
 )
@@ -327,9 +327,9 @@ def test_a_deleted_session_takes_its_requests_with_it(
 
 def test_numbers_are_joined_to_spans_and_back() -> None:
     seqs = [1, 2, 3, 7, 9, 10]
-    spans = sent_requests.join_seqs(seqs)
+    spans = records.join_seqs(seqs)
     assert spans == [[1, 3], [7, 7], [9, 10]]
-    assert list(sent_requests.split_spans(spans)) == seqs
+    assert list(records.split_spans(spans)) == seqs
 
 
 @pytest.fixture
@@ -353,7 +353,7 @@ def test_requests_are_kept_for_thirty_days_with_the_texts_that_others_have(
     first, second, third = list_answers(session)
     age(first)
     age(second)
-    assert sent_requests.prune_requests() == 2
+    assert records.prune_requests() == 2
     for answer in (first, second):
         assert api.get(f"/api/v1/messages/{answer.pk}/request").status_code == 404
     shown = fetch_request(api, third)
@@ -368,7 +368,7 @@ def test_the_days_of_a_request_count_from_the_upgrade_on(
     say(session, "Hello?")
     [answer] = list_answers(session)
     age(answer)
-    assert sent_requests.prune_requests() == 0
+    assert records.prune_requests() == 0
     fetch_request(api, answer)
 
 
@@ -379,7 +379,7 @@ def test_requests_of_somebody_on_hold_stay(
     [answer] = list_answers(session)
     age(answer)
     Hold.objects.create(user=session.owner, reason="A case.")
-    assert sent_requests.prune_requests() == 0
+    assert records.prune_requests() == 0
     fetch_request(api, answer)
 
 
@@ -390,5 +390,5 @@ def test_the_texts_stay_while_an_answer_is_written(
     [answer] = list_answers(session)
     age(answer)
     Turn.objects.create(session=session, lease_until=timezone.now() + timedelta(minutes=1))
-    assert sent_requests.prune_requests() == 1
+    assert records.prune_requests() == 1
     assert SentText.objects.exists()

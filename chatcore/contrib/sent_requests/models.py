@@ -1,10 +1,9 @@
-"""What the request of each answer has sent, in little room."""
+"""The stored requests, and their texts."""
 
 from django.db import models
 from django.utils import timezone
 
-from chatcore.models.message import Message
-from chatcore.models.session import Session
+from chatcore.models import Message, Session
 
 
 class SentRequest(models.Model):
@@ -18,7 +17,10 @@ class SentRequest(models.Model):
         Message, on_delete=models.CASCADE, primary_key=True, related_name="sent_request"
     )
     session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="sent_requests")
-    layout = models.JSONField(help_text="The parts in their order (context/sent_requests.py).")
+    layout = models.JSONField(help_text="The parts in their order (records.py).")
+
+    class Meta:
+        db_table = "chatcore_sentrequest"
 
     def __str__(self) -> str:
         return f"request of message {self.answer_id}"
@@ -36,6 +38,7 @@ class SentText(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
+        db_table = "chatcore_senttext"
         constraints = [
             models.UniqueConstraint(fields=["session", "digest"], name="one_sent_text_a_digest")
         ]

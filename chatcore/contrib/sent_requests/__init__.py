@@ -1,0 +1,1 @@
+"""What the request of each answer has sent, in little room."""
