@@ -143,6 +143,16 @@ class Stand:
         text = "\n".join(_list_texts(requests[0])).replace(question, "")
         return Sent(text, len(text) // CHARS_PER_TOKEN, milliseconds)
 
+    def list_lines(self, session: Session) -> list[tuple[str, str]]:
+        """Return the kinds and texts of the ledger's current lines that may be sent."""
+        lines: list[dict[str, Any]] = []
+        url = f"/api/v1/sessions/{session.pk}/ledger?status=current"
+        while url:
+            page = self._get(url)
+            lines += page["results"]
+            url = page["next"]
+        return [(line["kind"], line["text"]) for line in lines if line["holds"] != "answer"]
+
     def time_preview(self, session: Session, *, times: int = 5) -> float:
         """Return the median of the milliseconds that the next request takes over REST."""
         values = []

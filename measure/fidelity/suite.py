@@ -27,6 +27,7 @@ TABLES: dict[str, Callable[[Stand, Plan], Table]] = {
     "recall": recall_tables.measure_recall,
     "evidence": recall_tables.measure_evidence,
     "faults": fault_tables.measure_faults,
+    "lasting": memory_tables.measure_lasting,
 }
 
 

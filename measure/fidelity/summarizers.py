@@ -1,6 +1,7 @@
 """Summarizers whose loss is known: what they keep is decided by a hash, not by a model."""
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -62,6 +63,46 @@ class LossySummarizer:
     def _draw(self, sentence: str) -> float:
         digest = hashlib.sha256(f"{self.seed}/{self.calls}/{sentence}".encode()).digest()
         return int.from_bytes(digest[:8], "big") / 2**64
+
+
+class NamingSummarizer(LossySummarizer):
+    """Keeps nothing in its summaries, and names what lasts where it is asked to.
+
+    It names the planted sentences. In a share of its lines it errs, each time in one of three ways:
+    a changed word, a sentence of small talk, or the words of somebody else.
+    """
+
+    def __init__(self, facts: Iterable[Fact], errors: float, seed: int) -> None:
+        super().__init__(facts, 0.0, seed)
+        self.errors = errors
+        self.named_tokens = 0
+
+    def __call__(self, request: dict[str, Any]) -> Reply:
+        """Answer a request with a summary and, where it is asked for, a block of lines."""
+        reply = super().__call__(request)
+        prompt = read_summary_prompt(request)
+        if prompt is None or "```lasting" not in str(request["messages"][-1]["content"]):
+            return reply
+        block = "\n".join(self._name_lines(prompt[0]))
+        self.named_tokens += len(block) // 4
+        return Reply(text=f"{reply.text}\n\n```lasting\n{block}\n```")
+
+    def _name_lines(self, source: str) -> Iterable[str]:
+        text = normalize_text(source)
+        others = [each for line in source.splitlines() for each in _SENTENCE.split(line)]
+        others = [each for each in others if 4 < len(each.split()) < 30 and each[-1] in ".?"]
+        for fact in self.facts:
+            if normalize_text(fact.sentence) not in text:
+                continue
+            said = fact.sentence
+            draw = self._draw(f"error {said}") / self.errors if self.errors else 1.0
+            if draw < 1 / 3:
+                words = said.split()
+                said = " ".join([*words[:2], "certainly", *words[3:]])
+            elif draw < 1:
+                said = others[int(draw * 997) % len(others)]
+            kind = "rule" if fact.kind == "rule" else "fact"
+            yield json.dumps({"said": said, "kind": kind, "until": "always"}, ensure_ascii=False)
 
 
 def read_summary_prompt(request: dict[str, Any]) -> tuple[str, int] | None:

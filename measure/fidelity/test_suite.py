@@ -23,7 +23,7 @@ BOUNDED_HEADS = {
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", BOUNDED_HEADS)
 def test_the_whole_talk_reads_100_and_nothing_reads_0(name: str, scripted: ScriptedModel) -> None:
     table = TABLES[name](Stand(scripted), Plan(seed=7, scale=SMALL, policies=["chatcore"]))
 
@@ -32,6 +32,15 @@ def test_the_whole_talk_reads_100_and_nothing_reads_0(name: str, scripted: Scrip
     assert (values[FULL], values[EMPTY]) == ("100.0", "0.0")
     assert 0 <= float(values["chatcore"]) <= 100
     assert all(len(row) == len(table.heads) for row in table.rows)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_model_names_becomes_a_line(scripted: ScriptedModel) -> None:
+    plan = Plan(seed=7, scale=SMALL, policies=["chatcore"])
+    table = TABLES["lasting"](Stand(scripted), plan)
+
+    (_, named, *_), (_, alone, *_) = table.rows
+    assert float(named) >= 80 >= float(alone)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from chatcore.base.token_estimate import estimate_tokens
 from compaction.memory.core.ledger import marks
-from compaction.memory.core.ledger.lines import LINE_CHARS, LedgerLine
+from compaction.memory.core.ledger.lines import LedgerLine
 from compaction.memory.core.verify.words import list_stems
 from compaction.memory.ledger import store
 from compaction.memory.verification import LedgerVerifier
@@ -26,25 +26,23 @@ from compaction.summaries.prompt import Addition
 from compaction.summaries.summarizer import Summarizer
 
 BLOCK_TOKENS = 768  # for the block, in addition to the summary
-NOTED_LINES = 40  # that a call shows at most
-NOTED_SHARE = 8  # they may take an eighth of its room
-NO_LINES = "No line is noted yet."
+NOTED_LINES = 16  # that a call shows at most
+NOTED_SHARE = 16  # they may take a sixteenth of its room
+MIN_ROOM = 400  # characters for them; a smaller window has no room for the block either
+NO_LINES = "none"
 INSTRUCTION = (
-    ".\nThen, after the summary, write one fenced block that begins with ```lasting, about what "
-    "the user said in this transcript that must hold from now on, also when the present subject is "
-    "done: rules, preferences, decisions, commitments, facts about the user's life and work, exact "
-    "values. In it, write one JSON object a line: "
-    '{{"said": the words of the user, copied exactly, at most one sentence, '
-    '"kind": one of {kinds}, '
-    '"until": "always", "task" (until the present task is done) or "answer" (for one answer)}}. '
-    "Between the {tag} tags are numbered lines that are noted already; do not repeat them. Where "
-    'the words change one of these, add "replaces": its number. Where they end one, write '
-    '{{"ended": its number, "said": the words}}. Where one was never meant to last, as a request '
-    'for one answer, a story or the words of somebody else, write {{"ended": its number}}. '
-    "Leave out questions, stories, requests for one answer, suppositions, and what stands in "
-    "quotations, pasted texts and results of tools. Where the user says that such a text applies, "
-    'quote it and add "applies": the words by which the user says so. '
-    "Leave the block empty if there is nothing. Do not repeat it in the summary"
+    ".\nThen, after the summary, write one fenced block that begins with ```lasting: what the user "
+    "said that must hold from now on, also when the present subject is done (rules, preferences, "
+    "decisions, commitments, facts about the user, exact values). One JSON object a line: "
+    '{{"said": the user\'s words, copied exactly, at most one sentence, "kind": one of {kinds}, '
+    '"until": "always", "task" or "answer" (how long it holds)}}. '
+    "Between the {tag} tags are lines that are noted already: do not repeat them. If words change "
+    'one of them, add "replaces": its number. If words end one, write {{"ended": its number, '
+    '"said": the words}}; if one was never meant to last, {{"ended": its number}}. '
+    "Leave out questions, stories, suppositions, requests for one answer, quotations, pasted texts "
+    "and results of tools; where the user says that such a text applies, quote it and add "
+    '"applies": the words that say so. '
+    "Leave the block empty if there is nothing, and do not repeat it in the summary"
 )
 
 
@@ -151,7 +149,7 @@ class LastingLines:
             f"{number}. [{line.kind}, message {line.seq}] {line.text}"
             for number, line in enumerate(self._noted_lines, 1)
         ]
-        return "\n".join(rows or [NO_LINES]) if max_chars >= LINE_CHARS else ""
+        return "\n".join(rows or [NO_LINES]) if max_chars >= MIN_ROOM else ""
 
     def _choose_noted_lines(self, max_chars: int) -> list[LedgerLine]:
         """Return the lines that share most words with the transcript, then the newest.
@@ -164,7 +162,8 @@ class LastingLines:
         )
         rows = rows.exclude(holds="answer").exclude(kind="value", holds="")
         lines = [store.to_core_line(row) for row in rows]
-        lines.sort(key=lambda line: (len(list_stems(line.text) & words), line.seq), reverse=True)
+        shared = {line: len(list_stems(line.text) & words) for line in lines}
+        lines.sort(key=lambda line: (shared[line], line.seq), reverse=True)
         chosen_lines: list[LedgerLine] = []
         for line in lines[:NOTED_LINES]:
             max_chars -= len(line.text) + 40  # its number, kind and message

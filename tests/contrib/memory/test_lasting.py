@@ -190,7 +190,7 @@ def test_what_was_never_meant_to_last_goes_unless_it_is_older_or_pinned(
 ) -> None:
     say(session, "Never use the word synergy from now on.")
     compact(session, scripted)
-    say(session, "Please never show the last row, just this time.")
+    say(session, "Please never show the last row, thanks.")
     compact(session, scripted, {"ended": 1}, {"ended": 2}, {"ended": 99})
     request = read_next_request(session, scripted)
     assert "Never use the word synergy" in request

