@@ -23,7 +23,7 @@ from chatcore.base.rest.problems import Problem
 from chatcore.context import revisions
 from chatcore.context.compactor import get_compactor
 from chatcore.models import ContextRevision, Session
-from chatcore.providers import registry as provider_registry
+from chatcore.providers.protocols import load_protocol
 from chatcore.sessions.changes import record_session_change
 from chatcore.signals import pre_request
 from chatcore.turns import recall
@@ -46,7 +46,7 @@ class ContextPreviewView(APIView):
         sent_request = model_request
         if session.model:
             protocol = session.model.provider.protocol
-            sent_request = provider_registry.normalize(protocol, model_request)
+            sent_request = load_protocol(protocol).normalize(model_request)
         preview = {
             "model": model_request.model,
             "context_version": session.context_version,

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Literal, Protocol
+from typing import Literal
 from uuid import uuid4
 
 from chatcore.providers.base import (
@@ -81,35 +81,6 @@ class ErrorEvent(Exception):
     def __init__(self, body: object) -> None:
         super().__init__("The provider sent an error inside its stream.")
         self.body = body
-
-
-class AnswerReader(Protocol):
-    """Collects an answer while its events arrive."""
-
-    event_count: int
-    """The events so far that say something: no pings, no end marks."""
-    is_done: bool
-    """True if what follows in the stream is of no interest."""
-
-    def read_events(self, events: Iterable[Event]) -> None:
-        """Collect events. Raises ErrorEvent, and any exception for JSON of an unexpected shape."""
-        ...
-
-    def end(self) -> None:
-        """Release what was held back, before the last parts are taken."""
-        ...
-
-    def take_parts(self) -> list[StreamPart]:
-        """Return the deltas since the last time; neighbors of one kind are one part."""
-        ...
-
-    def build_stream_end(self) -> StreamEnd:
-        """Return the last part.
-
-        Raises ProviderUnavailable if no event ended the answer, and ContextOverflow if the window
-        was full before anything was written.
-        """
-        ...
 
 
 def parse_json(data: bytes) -> object:
@@ -296,6 +267,46 @@ class PartJoiner:
             self._pieces.clear()
             if text:
                 self._parts.append(self._kind(text))
+
+
+class AnswerReader:
+    """Collects an answer while its events arrive.
+
+    `model` is stored with the data that only this model may receive again. `event_count` counts the
+    events that say something: no pings, no end marks. `is_done` is True if what follows in the
+    stream is of no interest.
+    """
+
+    def __init__(self, model: str, *, begins_thinking: bool = False) -> None:
+        self.event_count = 0
+        self.is_done = False
+        self._model = model
+        self._part_joiner = PartJoiner(begins_thinking=begins_thinking)
+        self._has_output = False
+
+    def read_events(self, events: Iterable[Event]) -> None:
+        """Collect events. Raises ErrorEvent, and any exception for JSON of an unexpected shape."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """Release what was held back, before the last parts are taken."""
+        self._part_joiner.end()
+
+    def take_parts(self) -> list[StreamPart]:
+        """Return the deltas since the last time; neighbors of one kind are one part."""
+        return self._part_joiner.take_parts()
+
+    def build_stream_end(self) -> StreamEnd:
+        """Return the last part.
+
+        Raises ProviderUnavailable if nothing ended the answer, and ContextOverflow if the window
+        was full before anything was written.
+        """
+        raise NotImplementedError
+
+    def _add_text(self, text: str) -> None:
+        self._has_output = True
+        self._part_joiner.add_text(text)
 
 
 def classify_end(word: str) -> EndReason | Literal["broken"]:

@@ -12,7 +12,6 @@ from chatcore.providers.answer_reader import (
     AnswerReader,
     CollectedText,
     ErrorEvent,
-    PartJoiner,
     build_call_id,
     check_end,
     number_twin_calls,
@@ -26,13 +25,12 @@ from chatcore.providers.base import (
     Connection,
     Request,
     StreamEnd,
-    StreamPart,
     ToolCall,
     Usage,
     mend_surrogates,
     parse_count,
 )
-from chatcore.providers.client import SdkClient, SdkStream
+from chatcore.providers.client import ProviderClient, SdkStream
 from chatcore.providers.dialects import find_dialect, select_fields
 from chatcore.providers.errors import InvalidParam, ProviderUnavailable
 from chatcore.providers.normal_form import CallIds, build_normal_form
@@ -108,7 +106,7 @@ PARAM_NAMES = frozenset(
 )
 
 
-class AnthropicProvider(SdkClient):
+class AnthropicProvider(ProviderClient):
     """Messages.
 
     Options of the provider's row: `headers`, `query` and `body`, which are sent with every call,
@@ -139,20 +137,13 @@ class AnthropicProvider(SdkClient):
         return AnthropicStreamReader(request.model, reports_thoughts=request.wants_thoughts)
 
     def normalize(self, request: Request) -> Request:
-        """Return a request that every server takes.
-
-        Neighbors of one role may be left: `build_messages` puts their blocks into one message.
-        """
+        # Neighbors of one role may be left: `build_messages` puts their blocks into one message.
         messages = build_normal_form(
             request.messages, has_tools=bool(request.tools), has_result_images=True
         )
         return replace(request, messages=messages)
 
     def translate_params(self, params: Mapping[str, Any]) -> dict[str, object]:
-        """Return the parameters in the protocol's words. Raises InvalidParam.
-
-        Those that it does not know are left out, because it would refuse the request.
-        """
         anthropic_params = {name: params[name] for name in _SHARED_PARAMS if name in params}
         if "temperature" in anthropic_params:
             anthropic_params["temperature"] = min(_MAX_TEMPERATURE, anthropic_params["temperature"])
@@ -423,28 +414,22 @@ class _Block:
         return self.fields | {"thinking": self.fields.get("thinking", "") + thinking}
 
 
-class AnthropicStreamReader:
-    """Collects an answer while its events arrive (the protocol AnswerReader).
+class AnthropicStreamReader(AnswerReader):
+    """Collects an answer while its events arrive.
 
-    `model` is stored with the thinking, which only this model may receive again. With
-    `reports_thoughts`, the parts include each signed thought at its end.
+    With `reports_thoughts`, the parts include each signed thought at its end.
     """
 
     def __init__(self, model: str, *, reports_thoughts: bool = False) -> None:
-        self.event_count = 0
-        self.is_done = False
-        self._model = model
+        super().__init__(model)
         self._reports_thoughts = reports_thoughts
-        self._part_joiner = PartJoiner()
         self._blocks: dict[int, _Block] = {}
         self._counts: dict[str, int] = {}
         self._stop_reason: str | None = None
         self._stop_sequence: str | None = None
-        self._has_output = False
         self._is_marked = False
 
     def read_events(self, events: Iterable[Event]) -> None:
-        """Collect events. Raises ErrorEvent, and any exception for JSON of an unexpected shape."""
         for name, data in events:
             if name == b"error":
                 raise ErrorEvent(parse_error(data))
@@ -455,20 +440,7 @@ class AnthropicStreamReader:
                     raise ErrorEvent(event)
                 self._read_event(kind, event)
 
-    def end(self) -> None:
-        """Release what was held back, before the last parts are taken."""
-        self._part_joiner.end()
-
-    def take_parts(self) -> list[StreamPart]:
-        """Return the deltas since the last time; neighbors of one kind are one part."""
-        return self._part_joiner.take_parts()
-
     def build_stream_end(self) -> StreamEnd:
-        """Return the last part.
-
-        Raises ProviderUnavailable if no event ended the answer, and ContextOverflow if the window
-        was full before anything was written.
-        """
         reason = check_end(
             self._stop_reason, is_marked=self._is_marked, has_output=self._has_output
         )
@@ -557,10 +529,6 @@ class AnthropicStreamReader:
             block.fields["signature"] = delta["signature"]
         elif kind == "input_json_delta":
             block.arguments.add_piece(delta.get("partial_json") or "")
-
-    def _add_text(self, text: str) -> None:
-        self._has_output = True
-        self._part_joiner.add_text(text)
 
     def _record_usage(self, api_usage: object) -> None:
         # Counts come in two events; the later ones are for the whole message.

@@ -7,9 +7,9 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Protocol
+from typing import Literal
 
 from models_registry.provider_options import ProviderOptions
 
@@ -287,44 +287,6 @@ class Capabilities:
     """What follows the host in an address that is given without a path."""
     has_variants: bool = False
     """Its servers differ in their role for system texts, and in the name of an answer's limit."""
-
-
-class ProviderClient(Protocol):
-    """One protocol. All errors are ProviderErrors (`errors.py`)."""
-
-    capabilities: ClassVar[Capabilities]
-    sdk_name: ClassVar[str]
-    """The Python package of the SDK, which is loaded before the first call."""
-    vendor_host: ClassVar[str]
-    """Where an empty address leads."""
-    param_names: ClassVar[frozenset[str]]
-    """The parameters that users may set (`params.py`)."""
-
-    def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
-        """Send the request, and yield its parts as they arrive; StreamEnd is the last.
-
-        Closing the generator early closes the connection.
-        """
-        ...
-
-    def normalize(self, request: Request) -> Request:
-        """Return a request that every server of this protocol takes, saying the same."""
-        ...
-
-    def translate_params(self, params: Mapping[str, object]) -> dict[str, object]:
-        """Return parameters of OpenAI's chat completions in the words of this protocol.
-
-        Raises InvalidParam.
-        """
-        ...
-
-    def list_ignored_params(self, params: Mapping[str, object]) -> list[str]:
-        """Return the names of parameters of OpenAI's chat completions that are not translated."""
-        ...
-
-    async def fetch_models(self, connection: Connection) -> list[object]:
-        """Return the rows of the provider's list of models: objects, each with its name as `id`."""
-        ...
 
 
 class SurrogateJoiner:

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from chatcore.providers.answer_reader import AnswerReader
-from chatcore.providers.base import Connection, Request, StreamPart
+from chatcore.providers.base import Capabilities, Connection, Request, StreamPart
 from chatcore.providers.error_mapping import translate_errors
 from chatcore.providers.errors import ProviderAuth, ProviderRejected, ProviderUnavailable
 from chatcore.providers.server_sent_events import EventSplitter
@@ -103,10 +103,16 @@ async def build_client_options(sdk: object, connection: Connection) -> dict[str,
     }
 
 
-class SdkClient:
-    """What both protocols do with their SDK, and the words of OpenAI's parameters as they are."""
+class ProviderClient:
+    """One protocol, which is spoken by an SDK. All errors are ProviderErrors (`errors.py`)."""
 
+    capabilities: ClassVar[Capabilities]
     sdk_name: ClassVar[str]
+    """The Python package of the SDK, which is loaded before the first call."""
+    vendor_host: ClassVar[str]
+    """Where an empty address leads."""
+    param_names: ClassVar[frozenset[str]]
+    """The parameters that users may set (`params.py`)."""
     client_name: ClassVar[str]
     """The SDK's usual client."""
     models_path: ClassVar[str]
@@ -114,7 +120,10 @@ class SdkClient:
     """The others that the option `client` of a provider's row may choose."""
 
     async def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
-        """Send the request, and yield its parts as they arrive. Raises only ProviderErrors."""
+        """Send the request, and yield its parts as they arrive; StreamEnd is the last.
+
+        Closing the generator early closes the connection.
+        """
         sdk = await load_sdk(self.sdk_name)
         with translate_errors(sdk, connection, request):
             client = await self.open_client(sdk, connection)
@@ -133,14 +142,24 @@ class SdkClient:
         """Return what reads the answer to the request."""
         raise NotImplementedError
 
+    def normalize(self, request: Request) -> Request:
+        """Return a request that every server of this protocol takes, saying the same."""
+        raise NotImplementedError
+
     def translate_params(self, params: Mapping[str, object]) -> dict[str, object]:
+        """Return parameters of OpenAI's chat completions in the words of this protocol.
+
+        Raises InvalidParam. Those that the protocol does not know are left out, because it would
+        refuse the request.
+        """
         return dict(params)
 
     def list_ignored_params(self, params: Mapping[str, object]) -> list[str]:
+        """Return the names of parameters of OpenAI's chat completions that are not translated."""
         return []
 
     async def fetch_models(self, connection: Connection) -> list[object]:
-        """Return the rows of the provider's list. Raises only ProviderErrors."""
+        """Return the rows of the provider's list of models: objects, each with its name as `id`."""
         sdk = await load_sdk(self.sdk_name)
         with translate_errors(sdk, connection):
             client = await self.open_client(sdk, connection)

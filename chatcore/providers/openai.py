@@ -19,7 +19,6 @@ from chatcore.providers.answer_reader import (
     CallCollector,
     CollectedText,
     ErrorEvent,
-    PartJoiner,
     check_end,
     classify_end,
     number_twin_calls,
@@ -41,7 +40,7 @@ from chatcore.providers.base import (
     mend_surrogates,
     parse_count,
 )
-from chatcore.providers.client import Deadline, SdkClient, SdkStream
+from chatcore.providers.client import Deadline, ProviderClient, SdkStream
 from chatcore.providers.dialects import Dialect, find_dialect, select_fields
 from chatcore.providers.error_mapping import translate_errors
 from chatcore.providers.errors import ProviderUnavailable
@@ -93,7 +92,7 @@ PARAM_NAMES = frozenset(
 )
 
 
-class OpenAIProvider(SdkClient):
+class OpenAIProvider(ProviderClient):
     """Chat completions.
 
     Options of the provider's row: `headers`, `query` and `body`, which are sent with every call,
@@ -112,7 +111,6 @@ class OpenAIProvider(SdkClient):
     param_names = PARAM_NAMES
 
     def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
-        """Send the request, and yield its parts as they arrive. Raises only ProviderErrors."""
         parts = super().stream(connection, request)
         reads_calls = request.tools and connection.options.get("written_calls")
         return read_written_calls(parts, request.tools) if reads_calls else parts
@@ -463,13 +461,13 @@ def parse_usage(api_usage: object, timings: object = None) -> Usage | None:
     )
 
 
-class OpenAIStreamReader:
-    """Collects an answer while its chunks arrive (the protocol AnswerReader).
+class OpenAIStreamReader(AnswerReader):
+    """Collects an answer while its chunks arrive.
 
-    `model` is stored with the data that only this model may receive again. The names of the
-    request's tools tell a call that begins from one that goes on. With `begins_thinking` the
-    opening tag of the answer's thought does not arrive. `keeps_reasoning` says whether the server
-    wants the reasoning of answers without calls too. `tell_reading` is the connection's.
+    The names of the request's tools tell a call that begins from one that goes on. With
+    `begins_thinking` the opening tag of the answer's thought does not arrive. `keeps_reasoning`
+    says whether the server wants the reasoning of answers without calls too. `tell_reading` is the
+    connection's.
     """
 
     def __init__(
@@ -481,12 +479,9 @@ class OpenAIStreamReader:
         keeps_reasoning: bool = False,
         tell_reading: Callable[[int, int], None] | None = None,
     ) -> None:
-        self.event_count = 0
-        self.is_done = False
-        self._model = model
+        super().__init__(model, begins_thinking=begins_thinking)
         self._keeps_reasoning = keeps_reasoning
         self._tell_reading = tell_reading
-        self._part_joiner = PartJoiner(begins_thinking=begins_thinking)
         self._thoughts = CollectedText()
         self._reasoning_field = ""
         self._reasoning_details = ReasoningDetails()
@@ -495,11 +490,9 @@ class OpenAIStreamReader:
         self._finish_reason: str | None = None
         self._stop_sequence: str | None = None
         self._is_refusal = False
-        self._has_output = False
         self._is_whole = False
 
     def read_events(self, events: Iterable[Event]) -> None:
-        """Collect events. Raises ErrorEvent, and any exception for JSON of an unexpected shape."""
         for name, data in events:
             if data.lstrip(b'" ').startswith(END_MARK):
                 self.is_done = True
@@ -513,19 +506,9 @@ class OpenAIStreamReader:
                 self._read_chunk(chunk)
 
     def end(self) -> None:
-        """Release what was held back, before the last parts are taken."""
         self._part_joiner.end(is_cut=classify_end(self._finish_reason or "stop") == "length")
 
-    def take_parts(self) -> list[StreamPart]:
-        """Return the deltas since the last time; neighbors of one kind are one part."""
-        return self._part_joiner.take_parts()
-
     def build_stream_end(self) -> StreamEnd:
-        """Return the last part.
-
-        Raises ProviderUnavailable if nothing ended the answer, and ContextOverflow if the window
-        was full before anything was written.
-        """
         reason = check_end(
             self._finish_reason,
             is_marked=self.is_done or self._is_whole,
@@ -657,7 +640,3 @@ class OpenAIStreamReader:
             self._part_joiner.add_reasoning(str(thinking))
         elif isinstance(text, str) and text:
             self._add_text(text)
-
-    def _add_text(self, text: str) -> None:
-        self._has_output = True
-        self._part_joiner.add_text(text)

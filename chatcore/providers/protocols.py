@@ -5,7 +5,7 @@ Their names are those of `models_registry.models.Provider.Protocol`.
 
 from importlib import import_module
 
-from chatcore.providers.base import ProviderClient
+from chatcore.providers.client import ProviderClient
 
 
 def load_protocol(name: str) -> ProviderClient:

@@ -7,13 +7,12 @@ A new protocol is a file here with a class like `OpenAIProvider`, and its name i
 
 import functools
 import importlib
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable
 
 from chatcore.base.threads import run_in_thread
 from chatcore.base.tracing import get_traces
 from chatcore.providers.adaptation import stream_adapted
 from chatcore.providers.base import (
-    Capabilities,
     Connection,
     Request,
     StreamPart,
@@ -28,26 +27,6 @@ def stream(connection: Connection, request: Request) -> AsyncGenerator[StreamPar
     """Stream one call through the provider of the connection's protocol."""
     parts = stream_adapted(load_protocol(connection.protocol).stream, connection, request)
     return get_traces().trace_call(connection, request, parts)
-
-
-def get_capabilities(protocol: str) -> Capabilities:
-    """Return what a protocol can do."""
-    return load_protocol(protocol).capabilities
-
-
-def normalize(protocol: str, request: Request) -> Request:
-    """Return a request as a protocol sends it: what no server refuses."""
-    return load_protocol(protocol).normalize(request)
-
-
-def translate_params(protocol: str, params: Mapping[str, object]) -> dict[str, object]:
-    """Return parameters of OpenAI's chat completions in a protocol's words. Raises InvalidParam."""
-    return load_protocol(protocol).translate_params(params)
-
-
-def list_ignored_params(protocol: str, params: Mapping[str, object]) -> list[str]:
-    """Return the names of parameters of OpenAI's chat completions that a protocol leaves out."""
-    return load_protocol(protocol).list_ignored_params(params)
 
 
 def warm_up(protocols: Iterable[str]) -> None:

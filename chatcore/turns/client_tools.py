@@ -9,8 +9,8 @@ from typing import Any
 from chatcore.context.live_messages import ActiveRevision
 from chatcore.events.types import EventType, NewEvent, ToolCallCompletedPayload
 from chatcore.models import MAX_TOOL_NAME, Message, Session, Turn
-from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import Request, StreamEnd, Tool, ToolCall
+from chatcore.providers.protocols import load_protocol
 from chatcore.sessions.tool_calls import find_calling_message, load_results, query_results
 from chatcore.tools import output as tool_output
 from chatcore.tools import registry as tool_registry
@@ -232,7 +232,7 @@ def forbid_calls_over_limit(turn: Turn, request: Request) -> Request:
         return request
     model = turn.session.model
     assert model is not None
-    choice = provider_registry.translate_params(model.provider.protocol, {"tool_choice": "none"})
+    choice = load_protocol(model.provider.protocol).translate_params({"tool_choice": "none"})
     return replace(request, params={**request.params, **choice})
 
 

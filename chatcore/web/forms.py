@@ -17,7 +17,7 @@ from chatcore.base.visible_text import is_visible
 from chatcore.models import McpServer, Session
 from chatcore.models.mcp_server import MAX_NAME_CHARS as MAX_SERVER_NAME_CHARS
 from chatcore.models.mcp_server import MAX_SERVERS, NAME_PATTERN
-from chatcore.providers.registry import get_capabilities
+from chatcore.providers.protocols import load_protocol
 from chatcore.setup.documents import PERSON, apply_document
 from chatcore.tools.mcp.server_form import ServerForm
 from models_registry.models import AiModel, Provider
@@ -186,7 +186,8 @@ class ServerAddressForm(forms.Form):
         protocol = self.cleaned_data.get("protocol", Provider.Protocol.OPENAI)
         try:
             parts = urlsplit(address)
-            address = address if parts.path else address + get_capabilities(protocol).address_path
+            if not parts.path:
+                address += load_protocol(protocol).capabilities.address_path
             Provider._meta.get_field("base_url").run_validators(address)
         except (ValueError, forms.ValidationError):
             error = _("This is not an http or https address without credentials.")

@@ -40,6 +40,7 @@ from chatcore.providers.errors import (
     ProviderRejected,
     ProviderTimeout,
 )
+from chatcore.providers.protocols import load_protocol
 from chatcore.providers.registry import build_connection, choose_effort
 from chatcore.turns.prepared_calls import build_next_request
 from compaction.models import pack_text
@@ -359,10 +360,7 @@ def _build_request(session_id: UUID, model: AiModel, prompt: Prompt) -> Request:
     talk = replace(talk, params=_select_params(talk.params))
     params = _build_params(model, prompt, talk.params)
     # Where requests mark what is cached, another choice of tools would make the cache useless.
-    if (
-        talk.tools
-        and not provider_registry.get_capabilities(model.provider.protocol).has_cache_marks
-    ):
+    if talk.tools and not load_protocol(model.provider.protocol).capabilities.has_cache_marks:
         params["tool_choice"] = "none"
     return replace(
         talk,
@@ -399,7 +397,7 @@ def _build_params(
     A call that follows the conversation keeps its effort where requests mark what is cached: it is
     part of the cache.
     """
-    has_marks = provider_registry.get_capabilities(model.provider.protocol).has_cache_marks
+    has_marks = load_protocol(model.provider.protocol).capabilities.has_cache_marks
     is_cached = prompt.reuses_cache and has_marks
     effort = choose_effort(model)
     if effort and not is_cached:

@@ -14,7 +14,8 @@ from django.utils.translation import gettext
 
 from chatcore.base.token_estimate import format_tokens
 from chatcore.extension import Place, build_page_parts
-from chatcore.providers.registry import choose_effort, get_capabilities
+from chatcore.providers.protocols import load_protocol
+from chatcore.providers.registry import choose_effort
 from chatcore.web.advice import choose_advice
 from models_registry.models import AiModel
 
@@ -48,7 +49,7 @@ def tokens(count: object) -> str:
 @register.filter
 def thinks(model: AiModel) -> bool:
     """Return True for a model that is known to reason before it answers."""
-    if get_capabilities(model.provider.protocol).has_messages_params:
+    if load_protocol(model.provider.protocol).capabilities.has_messages_params:
         return False  # only where a request says so
     return model.reasoning.kind != "none" or bool(choose_effort(model))
 

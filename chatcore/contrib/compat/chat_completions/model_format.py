@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from chatcore.contrib.compat.model_aliases import list_aliases
-from chatcore.providers.registry import get_capabilities
+from chatcore.providers.protocols import load_protocol
 from models_registry.models import AiModel
 
 UNKNOWN_DATE = "1970-01-01T00:00:00Z"  # what Anthropic's API says where it does not know
@@ -50,7 +50,7 @@ def _build_capabilities(model: AiModel) -> dict[str, object]:
 
     What a model thinks, and how hard, is carried to a provider of that protocol alone.
     """
-    carries_thoughts = get_capabilities(model.provider.protocol).has_messages_params
+    carries_thoughts = load_protocol(model.provider.protocol).capabilities.has_messages_params
     efforts = ("low", "medium", "high", "xhigh", "max")
     thoughts = dict.fromkeys(("adaptive", "between_tools", "enabled"), _tell(carries_thoughts))
     edits = ("clear_thinking_20251015", "clear_tool_uses_20250919", "compact_20260112")

@@ -32,10 +32,10 @@ from chatcore.contrib.compat.programs import (
     find_program,
     name_thread,
 )
-from chatcore.providers import registry as provider_registry
 from chatcore.providers.errors import InvalidParam
 from chatcore.providers.openai import PARAM_NAMES
 from chatcore.providers.params import list_extra_names
+from chatcore.providers.protocols import load_protocol
 from chatcore.tools.mcp.catalog import McpTool
 from chatcore.turns.client_tools import CLIENT_FORM
 from models_registry.models import AiModel
@@ -247,7 +247,7 @@ def build_ignored_header(names: Collection[str]) -> dict[str, str]:
 
 def _list_ignored_fields(body: Mapping[str, Any], model: AiModel) -> list[str]:
     params = {name: body[name] for name in PARAM_NAMES if body.get(name) is not None}
-    ignored_params = provider_registry.list_ignored_params(model.provider.protocol, params)
+    ignored_params = load_protocol(model.provider.protocol).list_ignored_params(params)
     extra_names = list_extra_names(model.provider)
     has_names = any(
         isinstance(message, Mapping) and message.get("name") for message in body["messages"]
@@ -304,7 +304,7 @@ def _parse_params(
     params = _select_params(values, names)
     params.pop("n", None)  # it can only be 1
     try:
-        own_params = provider_registry.translate_params(model.provider.protocol, params)
+        own_params = load_protocol(model.provider.protocol).translate_params(params)
     except InvalidParam as error:
         raise InvalidFieldError(error.name, error.detail) from None
     all_params = _select_params(values, extra_names) | own_params

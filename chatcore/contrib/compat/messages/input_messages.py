@@ -18,8 +18,8 @@ from chatcore.contrib.compat.messages.content_blocks import (
     parse_cache_control,
 )
 from chatcore.contrib.compat.sealed_data import unseal
+from chatcore.providers.protocols import load_protocol
 from chatcore.providers.provider_data import CACHE_CONTROL, is_usual_order
-from chatcore.providers.registry import get_capabilities
 from models_registry.models import AiModel
 
 USER_TYPES = ("text", "image", "document", "search_result", "tool_result", "compaction")
@@ -161,7 +161,7 @@ def _build_provider_data(blocks: Blocks, model: AiModel) -> dict[str, object]:
             own_thoughts.append(thought["thinking"])
         elif not sealed_data:
             signed_thoughts.append(thought)
-    if not get_capabilities(protocol).has_signed_thoughts:
+    if not load_protocol(protocol).capabilities.has_signed_thoughts:
         if any(own_thoughts):
             data[protocol] = {"model": model.name, "reasoning": "".join(own_thoughts)}
     elif signed_thoughts:

@@ -48,7 +48,7 @@ from chatcore.contrib.compat.programs import (
 from chatcore.providers.anthropic import PARAM_NAMES
 from chatcore.providers.base import parse_count
 from chatcore.providers.params import get_thinking, list_extra_names
-from chatcore.providers.registry import get_capabilities
+from chatcore.providers.protocols import load_protocol
 from models_registry.models import AiModel
 
 OWN_NAMES = PARAM_NAMES - {"metadata"}
@@ -125,7 +125,7 @@ def build_params(
     extra_names = list_extra_names(model.provider) - OWN_NAMES
     extra_values = {name: body[name] for name in extra_names if name in body}
     extra_params = ParamsField().to_internal_value(extra_values)
-    if get_capabilities(model.provider.protocol).has_messages_params:
+    if load_protocol(model.provider.protocol).capabilities.has_messages_params:
         metadata = body.get("metadata")
         if isinstance(metadata, Mapping) and isinstance(metadata.get("user_id"), str):
             params["metadata"] = {"user_id": metadata["user_id"]}
@@ -136,7 +136,7 @@ def build_params(
 
 def list_untranslated(body: Mapping[str, object], model: AiModel) -> list[str]:
     """Return the parameters of which nothing comes with a model of this protocol."""
-    if get_capabilities(model.provider.protocol).has_messages_params:
+    if load_protocol(model.provider.protocol).capabilities.has_messages_params:
         return []
     names = OWN_NAMES - TRANSLATED_NAMES - list_extra_names(model.provider)
     return sorted(name for name in names if body.get(name) is not None)
@@ -232,7 +232,7 @@ class MessageRequest(CompletionRequest):
         The provider caches the whole request where the client has marked any part of it.
         """
         request = super().put_in(thread)
-        if not get_capabilities(self.model.provider.protocol).has_cache_marks:
+        if not load_protocol(self.model.provider.protocol).capabilities.has_cache_marks:
             return request
         marks: list[object] = [self.system_cache_control]
         marks += [message.provider_data.get("cache_control") for message in self.messages]

@@ -10,7 +10,7 @@ from chatcore.contrib.compat.client_messages import ClientFunction
 from chatcore.contrib.compat.content_parts import iterate_objects
 from chatcore.contrib.compat.known_types import Handling, drop_date, find_handling
 from chatcore.contrib.compat.messages.client_tools import build_client_tool
-from chatcore.providers.registry import get_capabilities
+from chatcore.providers.protocols import load_protocol
 from models_registry.models import AiModel
 
 SERVER_SEARCH = "tool_search_tool_"  # begins the types of Anthropic's own searches for tools
@@ -64,7 +64,7 @@ ToolChoice = Annotated[FreeChoice | NamedChoice | NoChoice, Field(discriminator=
 
 
 def _has_tools_of_its_own(model: AiModel) -> bool:
-    return get_capabilities(model.provider.protocol).has_messages_params
+    return load_protocol(model.provider.protocol).capabilities.has_messages_params
 
 
 def parse_tools(

@@ -15,7 +15,7 @@ from chatcore.contrib.compat.chat_completions.request import (
     refuse_fields,
 )
 from chatcore.providers.params import list_extra_names
-from chatcore.providers.registry import get_capabilities
+from chatcore.providers.protocols import load_protocol
 from models_registry.models import AiModel
 
 # By the path: the field that it cannot be without, and the others that the provider is sent. A
@@ -77,7 +77,7 @@ def parse_passed_request(user: User, path: str, body: Any) -> PassedRequest:
     requests, and 404 for an unknown model.
     """
     model = get_usable_model(user, PassedBody.parse(body).model)
-    if not get_capabilities(model.provider.protocol).has_other_requests:
+    if not load_protocol(model.provider.protocol).capabilities.has_other_requests:
         detail = (
             f"The provider of {model} speaks {model.provider.get_protocol_display()}'s protocol,"
             f" which has no {path}. Choose a model of a provider that speaks OpenAI's."

@@ -31,8 +31,8 @@ from chatcore.contrib.compat.programs import (
 from chatcore.contrib.compat.responses.input_items import ItemLoader, ResponseInput, parse_input
 from chatcore.contrib.compat.responses.output_items import ReasoningForm
 from chatcore.contrib.compat.responses.request_tools import RequestTools, join_name, parse_tools
-from chatcore.providers import registry as provider_registry
 from chatcore.providers.errors import InvalidParam
+from chatcore.providers.protocols import load_protocol
 from chatcore.tools.mcp.catalog import McpTool, build_tool_name
 from chatcore.tools.mcp.turn_servers import RequestServer
 from chatcore.turns import client_tools
@@ -359,7 +359,7 @@ def parse_response_request(
     model = default_model
     if body.model is not None or model is None:
         model = get_usable_model(user, body.model)
-    passes_on = provider_registry.get_capabilities(model.provider.protocol).has_messages_params
+    passes_on = load_protocol(model.provider.protocol).capabilities.has_messages_params
     request_tools = parse_tools(body.tools, response_input.lifted_tools, passes_on=passes_on)
     servers = _select_servers(body, request_tools, model)
     tools = build_tools(list(request_tools.definitions.values()), model)
@@ -493,7 +493,7 @@ def _build_params(body: ResponseBody, model: AiModel, choice: object) -> dict[st
             values["parallel_tool_calls"] = False
     params = ParamsField().to_internal_value(values)
     try:
-        own_params = provider_registry.translate_params(model.provider.protocol, params)
+        own_params = load_protocol(model.provider.protocol).translate_params(params)
     except InvalidParam as error:
         name = "text.format" if error.name == "response_format" else error.name
         raise InvalidFieldError(name, error.detail) from None
