@@ -12,8 +12,7 @@ from uuid import UUID
 from chatcore.context.compactor import FittedRequest, get_compactor
 from chatcore.models import Turn
 from chatcore.providers.base import ChatMessage, Request, ToolCall
-from chatcore.providers.normal_form import find_turn
-from chatcore.providers.provider_data import drop_thoughts, has_thoughts
+from chatcore.providers.normal_form import clear_thoughts, find_turn, list_thoughtful
 from models_registry.models import AiModel
 
 CLEAR_TOOLS, CLEAR_THINKING = "clear_tool_uses_20250919", "clear_thinking_20251015"
@@ -71,9 +70,10 @@ def clear_request(model: AiModel, request: Request, clearing: Clearing) -> Clear
     original_tokens = tokens = _estimate(model, request)
     applied_edits = []
     if clearing.kept_thinking_turns is not None:
-        messages, count = _clear_thoughts(request.messages, clearing.kept_thinking_turns)
+        thoughtful = list_thoughtful(request.messages)
+        count = max(0, len(thoughtful) - clearing.kept_thinking_turns)
         if count:
-            request = replace(request, messages=messages)
+            request = clear_thoughts(request, thoughtful[:count])
             cleared_tokens, tokens = tokens - _estimate(model, request), _estimate(model, request)
             applied_edits.append(
                 {
@@ -110,16 +110,8 @@ def drop_earlier_thoughts(request: Request) -> Request:
     is over.
     """
     turn_index = find_turn(request.messages)
-    earlier_messages = request.messages[: max(0, turn_index)]
-    if not any(has_thoughts(message.provider_data) for message in earlier_messages):
-        return request
-    messages = [
-        replace(message, provider_data=drop_thoughts(message.provider_data))
-        if index < turn_index
-        else message
-        for index, message in enumerate(request.messages)
-    ]
-    return replace(request, messages=messages)
+    thoughtful = list_thoughtful(request.messages)
+    return clear_thoughts(request, [index for index in thoughtful if index < turn_index])
 
 
 def clear_again(model: AiModel | None, request: Request, previous_request: Request) -> Request:
@@ -182,23 +174,6 @@ def _clear_input(call: ToolCall, edit: ClearToolsEdit) -> ToolCall:
     return replace(call, arguments="{}") if is_chosen else call
 
 
-def _clear_thoughts(
-    messages: Sequence[ChatMessage], kept_turns: int
-) -> tuple[list[ChatMessage], int]:
-    """Return the messages with thoughts in the newest turns only, and how many lost theirs."""
-    indexes = [
-        index for index, message in enumerate(messages) if has_thoughts(message.provider_data)
-    ]
-    old_indexes = set(indexes[: max(0, len(indexes) - kept_turns)])
-    cleared_messages = [
-        replace(message, provider_data=drop_thoughts(message.provider_data))
-        if index in old_indexes
-        else message
-        for index, message in enumerate(messages)
-    ]
-    return cleared_messages, len(old_indexes)
-
-
 def store_clearing(turn: Turn, clearing: Clearing | None) -> None:
     """Let the requests of an open turn leave this out from now on; None for nothing.
 
@@ -209,9 +184,8 @@ def store_clearing(turn: Turn, clearing: Clearing | None) -> None:
 
 
 def clear_turn_request(turn: Turn, request: Request) -> Request:
-    """Return a turn's request without what its client wants left out."""
-    if not turn.clearing:
-        return request
+    """Return the request of a turn with a clearing without what its client wants left out."""
+    assert turn.clearing is not None
     assert turn.session.model is not None
     clearing = Clearing.from_json(turn.clearing["edits"])
     return clear_request(turn.session.model, request, clearing)
@@ -244,8 +218,7 @@ def record_applied_edits(turn: Turn, fitted_request: FittedRequest) -> FittedReq
     Then the request no longer holds its version of the context, and its size is not that of the
     next one.
     """
-    if not turn.clearing:
-        return fitted_request
+    assert turn.clearing is not None
     applied_edits = list_applied_edits(fitted_request.request)
     if turn.clearing["applied"] != applied_edits:
         turn.clearing = {**turn.clearing, "applied": applied_edits}

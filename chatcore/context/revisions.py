@@ -1,6 +1,6 @@
 """Change what the model sees of a session: each change is a new revision; messages stay."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -283,31 +283,27 @@ def _apply_edits(session: Session, version: int, edits: Sequence[MessageEdit]) -
     session.context_edits.filter(until_version=None, message_id__in=ids.values()).update(
         until_version=version
     )
-    ContextEdit.objects.bulk_create(
-        ContextEdit(
-            session=session,
-            message_id=ids[edit.message_seq],
-            kind=edit.kind,
-            replacement=edit.replacement,
-            from_version=version,
-        )
-        for edit in edits
-    )
+    rows = [(ids[edit.message_seq], edit.kind, edit.replacement) for edit in edits]
+    _store_edits(session, version, rows)
 
 
 def _restore_edits(session: Session, to_version: int, version: int) -> None:
     earlier_edits = session.context_edits.filter(from_version__lte=to_version).exclude(
         until_version__lte=to_version
     )
-    new_edits = [
+    rows = list(earlier_edits.values_list("message_id", "kind", "replacement"))
+    session.context_edits.filter(until_version=None).update(until_version=version)
+    _store_edits(session, version, rows)
+
+
+def _store_edits(session: Session, version: int, rows: Iterable[tuple[int, str, str]]) -> None:
+    ContextEdit.objects.bulk_create(
         ContextEdit(
             session=session,
-            message_id=edit.message_id,
-            kind=edit.kind,
-            replacement=edit.replacement,
+            message_id=message_id,
+            kind=kind,
+            replacement=replacement,
             from_version=version,
         )
-        for edit in earlier_edits
-    ]
-    session.context_edits.filter(until_version=None).update(until_version=version)
-    ContextEdit.objects.bulk_create(new_edits)
+        for message_id, kind, replacement in rows
+    )

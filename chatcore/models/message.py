@@ -76,6 +76,12 @@ class MessageQuerySet(OwnedQuerySet["Message"]):
             row.prepare_to_store()
         return super().bulk_update(rows, _add_derived_columns(fields), *args, **kwargs)
 
+    def filter_before_question(self) -> "MessageQuerySet":
+        """Select those before the first question among them."""
+        questions = self.filter(role=Message.Role.USER).order_by("seq")
+        seq = questions.values_list("seq", flat=True).first()
+        return self if seq is None else self.filter(seq__lt=seq)
+
     def exclude_superseded(self) -> "MessageQuerySet":
         """Return the current messages, without those that an edit or another answer superseded."""
         return self.filter(branch=None)

@@ -22,6 +22,7 @@ from chatcore.providers.base import (
 )
 from chatcore.providers.dialects import find_dialect
 from chatcore.providers.errors import ProviderRejected, ProviderUnavailable
+from chatcore.providers.normal_form import clear_thoughts, list_thoughtful
 from chatcore.providers.protocols import load_protocol
 from chatcore.providers.sent_images import fit_images
 from chatcore.providers.tool_names import fit_tool_names, restore_tool_names
@@ -232,13 +233,7 @@ def _adapt_thoughts(request: Request, refusal: str) -> Request | None:
     if _THOUGHTS_MISSED.search(refusal) and "thinking" in request.params:
         params = {name: value for name, value in request.params.items() if name != "thinking"}
         return replace(request, params=params)
-    has_thoughts = any(
-        provider_data.has_thoughts(message.provider_data) for message in request.messages
-    )
-    if not (has_thoughts and _THOUGHTS_REFUSED.search(refusal)):
+    thoughtful = list_thoughtful(request.messages)
+    if not (thoughtful and _THOUGHTS_REFUSED.search(refusal)):
         return None
-    messages = [
-        replace(message, provider_data=provider_data.drop_thoughts(message.provider_data))
-        for message in request.messages
-    ]
-    return replace(request, messages=messages)
+    return clear_thoughts(request, thoughtful)

@@ -21,8 +21,13 @@ from dataclasses import replace
 from itertools import islice
 from typing import Protocol
 
-from chatcore.providers.base import ChatMessage, Image, ToolCall
-from chatcore.providers.provider_data import CACHE_CONTROL, select_cache_control
+from chatcore.providers.base import ChatMessage, Image, Request, ToolCall
+from chatcore.providers.provider_data import (
+    CACHE_CONTROL,
+    drop_thoughts,
+    has_thoughts,
+    select_cache_control,
+)
 from textkit.tool_pairs import CALL_COMPACTED, RESULT_COMPACTED, match_results
 
 # Sent as a user message where the model's message would come first.
@@ -77,6 +82,22 @@ def find_question(messages: Sequence[ChatMessage]) -> ChatMessage | None:
     """Return the newest message that the user wrote."""
     index = find_turn(messages)
     return messages[index] if index >= 0 else None
+
+
+def list_thoughtful(messages: Sequence[ChatMessage]) -> list[int]:
+    """Return the indexes of the messages with signed thoughts."""
+    return [index for index, each in enumerate(messages) if has_thoughts(each.provider_data)]
+
+
+def clear_thoughts(request: Request, indexes: Collection[int]) -> Request:
+    """Return the request without the signed thoughts of the messages at these indexes."""
+    if not indexes:
+        return request
+    messages = list(request.messages)
+    for index in indexes:
+        message = messages[index]
+        messages[index] = replace(message, provider_data=drop_thoughts(message.provider_data))
+    return replace(request, messages=messages)
 
 
 class CallIds:

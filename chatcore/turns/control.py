@@ -22,7 +22,6 @@ from chatcore.events.types import EventType, NewEvent, TurnStartedPayload
 from chatcore.files import intake
 from chatcore.models import Exchange, Message, Session, Turn
 from chatcore.sessions.changes import record_session_change
-from chatcore.sessions.tool_calls import find_calling_message, find_pending_calls
 from chatcore.sessions.wrapping import find_words
 from chatcore.tools.mcp import catalog
 from chatcore.turns import capacity, client_tools, lifecycle, versions, waiting
@@ -213,18 +212,15 @@ def submit_tool_results(
     everything that follows. Raises NoWaitingTurn, TurnRunning, client_tools.InvalidToolResult and
     capacity.OverCapacity; then nothing is stored.
     """
-    with (
-        client_tools.put_outputs_away(session, results) as outputs,
-        contextlib.ExitStack() as reservation,
-        transaction.atomic(),
-    ):
-        turn = session.turns.select_for_update().filter(status=Turn.Status.WAITING).first()
-        if turn is None:
-            return _find_resumed_turn(session, results)
-        last_event_seq = Session.objects.values_list("last_event_seq", flat=True).get(pk=session.pk)
-        client_tools.accept_results(turn, results, outputs)
-        _continue_turn(turn, reservation)
-    return turn, last_event_seq
+    with client_tools.put_outputs_away(session, results) as outputs:
+        return _submit(
+            session,
+            lambda turn: client_tools.accept_results(turn, results, outputs),
+            is_repeat=lambda turn: (
+                bool(turn.tools and results) and client_tools.has_results(turn, results)
+            ),
+            awaited="results of tools",
+        )
 
 
 def submit_approvals(session: Session, decisions: Sequence[Approval]) -> tuple[Turn, int]:
@@ -234,18 +230,40 @@ def submit_approvals(session: Session, decisions: Sequence[Approval]) -> tuple[T
     before everything that follows. Raises NoWaitingTurn, TurnRunning, approvals.InvalidApproval and
     capacity.OverCapacity; then nothing is stored.
     """
+    return _submit(
+        session,
+        lambda turn: waiting.record_decisions(turn, decisions),
+        is_repeat=lambda turn: bool(decisions) and waiting.has_decisions(turn, decisions),
+        awaited="an approval",
+    )
+
+
+def _submit(
+    session: Session,
+    store: Callable[[Turn], object],
+    *,
+    is_repeat: Callable[[Turn], bool],
+    awaited: str,
+) -> tuple[Turn, int]:
+    """Store what the session's turn waits for, and continue the turn with the last of it.
+
+    Where no turn waits, the newest one is returned if it continued with the same: then the sender
+    has missed the response and sends it again.
+    """
     with contextlib.ExitStack() as reservation, transaction.atomic():
         turn = session.turns.select_for_update().filter(status=Turn.Status.WAITING).first()
-        if turn is None:
-            return _find_approved_turn(session, decisions)
-        last_event_seq = Session.objects.values_list("last_event_seq", flat=True).get(pk=session.pk)
-        message = find_calling_message(turn)
-        assert message is not None  # a turn waits for nothing else
-        pending_calls = find_pending_calls(turn, message)
-        _, own_calls = waiting.split_calls(turn, pending_calls)
-        waiting.record_decisions(turn, message, own_calls, decisions)
-        _continue_turn(turn, reservation)
-    return turn, last_event_seq
+        if turn is not None:
+            sessions = Session.objects.values_list("last_event_seq", flat=True)
+            last_event_seq = sessions.get(pk=session.pk)
+            store(turn)
+            _continue_turn(turn, reservation)
+            return turn, last_event_seq
+    turn = session.turns.order_by("-started_at").first()
+    if turn and is_repeat(turn):
+        return turn, _find_last_wait(session, turn)
+    if turn and turn.status == Turn.Status.RUNNING:
+        raise TurnRunning(turn.pk, session.pk)
+    raise NoWaitingTurn(f"No turn waits for {awaited}.")
 
 
 def wait_for_turn(turn_id: UUID, timeout: float | None = None) -> Turn:
@@ -418,36 +436,11 @@ def _continue_turn(turn: Turn, reservation: contextlib.ExitStack) -> None:
     transaction.on_commit(lambda: turn_runner.launch(turn.pk, resume_answer))
 
 
-def _find_approved_turn(session: Session, decisions: Sequence[Approval]) -> tuple[Turn, int]:
-    """Return the newest turn if it continued with these same decisions."""
-    turn = session.turns.order_by("-started_at").first()
-    if turn and decisions and waiting.has_decisions(turn, decisions):
-        return turn, _find_last_wait(session, turn)
-    if turn and turn.status == Turn.Status.RUNNING:
-        raise TurnRunning(turn.pk, session.pk)
-    raise NoWaitingTurn("No turn waits for an approval.")
-
-
 def _find_last_wait(session: Session, turn: Turn) -> int:
     """Return the number of the event at which the turn waited last."""
     waits = session.events.filter(name=EventType.TURN_WAITING, seq__gte=turn.first_event_seq)
     event = waits.order_by("-seq").first()
     return event.seq if event else turn.first_event_seq - 1
-
-
-def _find_resumed_turn(
-    session: Session, results: Sequence[client_tools.ClientToolResult]
-) -> tuple[Turn, int]:
-    """Return the newest turn if it continued with these same results.
-
-    Then their sender has missed the response and sends them again.
-    """
-    turn = session.turns.order_by("-started_at").first()
-    if turn and turn.tools and results and client_tools.has_results(turn, results):
-        return turn, _find_last_wait(session, turn)
-    if turn and turn.status == Turn.Status.RUNNING:
-        raise TurnRunning(turn.pk, session.pk)
-    raise NoWaitingTurn("No turn waits for results of tools.")
 
 
 def ensure_model(session: Session) -> AiModel | None:

@@ -70,16 +70,10 @@ def _collect_messages_to_delete(session: Session, message: Message) -> list[Mess
     if not message.tool_calls:
         return [message]
     later_messages = session.messages.filter(seq__gt=message.seq, branch=message.branch)
-    next_question_seq = (
-        later_messages.filter(role=Message.Role.USER)
-        .order_by("seq")
-        .values_list("seq", flat=True)
-        .first()
-    )
     call_ids = [call["id"] for call in message.tool_calls]
-    results = later_messages.filter(role=Message.Role.TOOL, tool_call_id__in=call_ids)
-    if next_question_seq:
-        results = results.filter(seq__lt=next_question_seq)
+    results = later_messages.filter_before_question().filter(
+        role=Message.Role.TOOL, tool_call_id__in=call_ids
+    )
     return [message, *results]
 
 

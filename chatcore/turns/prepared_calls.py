@@ -52,16 +52,23 @@ def prepare_call(turn: Turn) -> PreparedCall:
     if session.model.may_call_tools:
         tools = client_tools.list_offered_tools(session, turn, revision)
     request = builder.build_request(session, tools=tools, revision=revision)
-    request = client_tools.forbid_calls_over_limit(turn, request)
-    request = recall.bring_back_passages(turn, request)
-    request = clearing.clear_turn_request(turn, request)
+    # What most turns do not have takes no part in them.
+    if turn.max_tool_calls is not None:
+        request = client_tools.forbid_calls_over_limit(turn, request)
+    if session.compact_boundary_seq and turn.recalled is None:
+        request = recall.bring_back_passages(turn, request)
+    if turn.clearing:
+        request = clearing.clear_turn_request(turn, request)
     fitted_request = get_compactor().before_request(session, request)
     is_trimmed = fitted_request.context_version is None
-    fitted_request = clearing.record_applied_edits(turn, fitted_request)
-    sent_files.record_sent_files(turn, request, fitted_request.request)
+    if turn.clearing:
+        fitted_request = clearing.record_applied_edits(turn, fitted_request)
+    if revision.has_files:
+        sent_files.record_sent_files(turn, request, fitted_request.request)
     if turn.recalled and not has_block(fitted_request.request):
         recall.drop_passages(turn)
-    turn.add_notices(*fitted_request.notices)
+    if fitted_request.notices:
+        turn.add_notices(*fitted_request.notices)
     left_out = list_left_out(request, fitted_request.request)
     sent_request = clearing.keep_own_thoughts(turn, fitted_request.request)
     fitted_request = replace(fitted_request, request=sent_request)

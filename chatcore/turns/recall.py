@@ -19,12 +19,10 @@ from chatcore.turns.leases import TurnLost
 def bring_back_passages(turn: Turn, request: Request) -> Request:
     """Return a turn's request with the passages that bear on its question, and store them.
 
-    The session's policy chooses them. Without a boundary, and once they are stored, this takes no
-    query; the builder puts stored ones into every request.
+    The session's policy chooses them. For a turn that has not looked for them yet, in a session
+    with a boundary; the builder puts stored ones into every request.
     """
     session = turn.session
-    if turn.recalled is not None or not session.compact_boundary_seq:
-        return request
     question = find_question(request.messages)
     if question is None or question.seq is None:
         return request

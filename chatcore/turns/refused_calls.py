@@ -18,6 +18,7 @@ For what a model cannot do: that is stored, and the turn goes on without it if n
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from django.db.models import Q
 
@@ -148,12 +149,11 @@ class OverflowTries:
         if len(self.sizes) > 1:
             tried = ", ".join(f"{size:,}" for size in self.sizes)
             detail = f"{detail} Requests of about {tried} tokens were tried."
-        final_error = ContextOverflow(
+        return ContextOverflow(
             " ".join(part for part in (detail, remains) if part),
             tokens=getattr(error, "tokens", None),
             window=getattr(error, "window", None),
         )
-        return final_error
 
     def keep_window(self, model: AiModel, request: Request) -> None:
         """Store the window that the refusals have shown, after `request` was answered."""
@@ -316,10 +316,17 @@ def learn(turn: Turn, error: ToolsRefused | ImagesRefused) -> None:
     Raises the error, with where to change it, where the client's tools were refused, or where an
     operator has said that the model can do it.
     """
+    model = turn.session.model
+    assert model is not None
+    is_learned = model.note_refused(_name_ability(error))
     if isinstance(error, ImagesRefused):
-        _learn_of_images(turn, error)
-    else:
-        _learn_of_tools(turn, error)
+        if not is_learned:
+            raise ImagesRefused(f"{error.detail} {WHERE_TO_CHANGE_IMAGES}") from None
+        # Images become a sentence from now on, and the turn says so once.
+        notice = f"The language model {model} sees no images. {WHERE_TO_CHANGE_IMAGES}"
+        turn.add_notices(notice)
+    elif not is_learned or turn.tools:
+        raise ToolsRefused(f"{error.detail} {client_tools.WHERE_TO_CHANGE}") from None
 
 
 def note_refused_tools(turn: Turn, completion: StreamEnd) -> None:
@@ -334,23 +341,10 @@ def unlearn(turn: Turn, error: ToolsRefused | ImagesRefused) -> None:
     """Forget what was learned, because the request without it was refused too."""
     model = turn.session.model
     assert model is not None
-    model.forget_refused(
-        "supports_images" if isinstance(error, ImagesRefused) else "supports_tools"
-    )
+    model.forget_refused(_name_ability(error))
 
 
-def _learn_of_tools(turn: Turn, error: ToolsRefused) -> None:
-    model = turn.session.model
-    assert model is not None
-    if not model.note_refused("supports_tools") or turn.tools:
-        raise ToolsRefused(f"{error.detail} {client_tools.WHERE_TO_CHANGE}") from None
-
-
-def _learn_of_images(turn: Turn, error: ImagesRefused) -> None:
-    """Images become a sentence from now on, and the turn says so once."""
-    model = turn.session.model
-    assert model is not None
-    if not model.note_refused("supports_images"):
-        raise ImagesRefused(f"{error.detail} {WHERE_TO_CHANGE_IMAGES}") from None
-    notice = f"The language model {model} sees no images. {WHERE_TO_CHANGE_IMAGES}"
-    turn.add_notices(notice)
+def _name_ability(
+    error: ToolsRefused | ImagesRefused,
+) -> Literal["supports_tools", "supports_images"]:
+    return "supports_images" if isinstance(error, ImagesRefused) else "supports_tools"

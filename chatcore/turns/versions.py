@@ -54,12 +54,7 @@ def find_question(session: Session, message: Message) -> Message:
 def find_answer(session: Session, question: Message) -> Message | None:
     """Return the last current answer to a question, before the next question."""
     messages = session.messages.exclude_superseded().filter(seq__gt=question.seq).order_by("seq")
-    next_question_seq = (
-        messages.filter(role=Message.Role.USER).values_list("seq", flat=True).first()
-    )
-    if next_question_seq:
-        messages = messages.filter(seq__lt=next_question_seq)
-    return messages.filter(role=Message.Role.ASSISTANT).last()
+    return messages.filter_before_question().filter(role=Message.Role.ASSISTANT).last()
 
 
 def supersede_messages(

@@ -73,14 +73,15 @@ def sort_calls(turn: Turn, message: Message, calls: Sequence[ToolCall]) -> Sorte
     return sorted_calls
 
 
-def record_decisions(
-    turn: Turn, message: Message, calls: Sequence[ToolCall], approvals: Sequence[Approval]
-) -> None:
+def record_decisions(turn: Turn, approvals: Sequence[Approval]) -> None:
     """Store decisions about calls of a waiting turn whose row is locked, and announce them.
 
     Repeated ones are stored once. A tool that the session has lost meanwhile needs no decision:
     its call says so. Raises InvalidApproval.
     """
+    message = find_calling_message(turn)
+    assert message is not None  # a turn waits for nothing else
+    _, calls = split_calls(turn, find_pending_calls(turn, message))
     decisions = _map_decisions(message)
     open_calls = {call.id: call for call in calls if call.id not in decisions}
     tools = find_tools(turn, calls)
