@@ -31,7 +31,7 @@ from chatcore.providers.base import (
     parse_count,
 )
 from chatcore.providers.client import ProviderClient, SdkStream
-from chatcore.providers.dialects import find_dialect, select_fields
+from chatcore.providers.dialects import find_dialect
 from chatcore.providers.errors import InvalidParam, ProviderUnavailable
 from chatcore.providers.normal_form import CallIds, build_normal_form
 from chatcore.providers.provider_data import (
@@ -130,7 +130,7 @@ class AnthropicProvider(ProviderClient):
         self, client: "AsyncAnthropic", connection: Connection, request: Request
     ) -> Awaitable[SdkStream]:
         create: Any = client.messages.create
-        arguments = _build_arguments(connection, request, create)
+        arguments = _build_arguments(connection, request)
         return cast(Awaitable[SdkStream], create(**arguments))
 
     def build_reader(self, connection: Connection, request: Request) -> AnswerReader:
@@ -167,35 +167,31 @@ class AnthropicProvider(ProviderClient):
 PROVIDER = AnthropicProvider()
 
 
-def _build_arguments(connection: Connection, request: Request, create: Any) -> dict[str, Any]:
-    arguments = provider_client.to_sdk_arguments(
-        create,
-        select_fields(connection, provider_client.select_params(request)),
-        connection.options.get("body", {}),
-    )
+def _build_arguments(connection: Connection, request: Request) -> dict[str, Any]:
     dialect = find_dialect(connection, request.model)
-    arguments |= {
-        "model": request.model,
-        "messages": build_messages(request, needs_thoughts=dialect.needs_thoughts),
-        "max_tokens": _choose_max_tokens(connection, request, arguments),
-        "stream": True,
-    }
-    system = build_system(request)
-    if system:
-        arguments["system"] = system
+    options = connection.options.get("body", {})
+    body = provider_client.select_params(connection, request)
+    thinking = options.get("thinking", body.get("thinking"))
+    body["messages"] = build_messages(request, needs_thoughts=dialect.needs_thoughts)
+    if system := build_system(request):
+        body["system"] = system
     if request.tools:
-        arguments["tools"] = build_tools(request, has_simple_schemas=dialect.has_simple_schemas)
-    return arguments
+        body["tools"] = build_tools(request, has_simple_schemas=dialect.has_simple_schemas)
+    # What comes as `extra_body` goes out as it is; the SDK compares all else with its types.
+    return {
+        "model": request.model,
+        "messages": [],
+        "max_tokens": _choose_max_tokens(connection, request, thinking),
+        "stream": True,
+        "extra_body": body | options,
+    }
 
 
-def _choose_max_tokens(
-    connection: Connection, request: Request, arguments: Mapping[str, Any]
-) -> object:
+def _choose_max_tokens(connection: Connection, request: Request, thinking: object) -> object:
     """Return the room of the answer; where no number is set, that of the thoughts is added."""
     named = request.max_tokens or request.params.get("max_tokens")
     if named:
         return named
-    thinking = arguments.get("extra_body", {}).get("thinking", arguments.get("thinking"))
     budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
     room = DEFAULT_MAX_TOKENS + (parse_count(budget) or 0)
     limits = (room, connection.options.get("output_limit"), request.output_limit)

@@ -6,9 +6,7 @@ token or Azure's key. Without one, Bedrock and Vertex use the credentials of the
 """
 
 import asyncio
-import functools
 import importlib
-import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from importlib.util import find_spec
@@ -26,7 +24,7 @@ if TYPE_CHECKING:  # a second to import, and most processes call no model
 
 _CONNECT_SECONDS = 10.0
 _TRAILER_SECONDS = 0.1
-# The request itself sets these, or they control the SDK: a session's params must not.
+# The request itself sets these: a session's params must not.
 _RESERVED_PARAMS = {
     "model",
     "messages",
@@ -39,18 +37,7 @@ _RESERVED_PARAMS = {
     "max_completion_tokens",
 }
 _TOOL_PARAMS = frozenset({"tool_choice", "parallel_tool_calls"})
-_RESERVED_PARAMS |= {"extra_headers", "extra_query", "extra_body", "timeout", "self"}
 _loaded_sdks: set[str] = set()
-
-
-class SdkEvent(Protocol):
-    """An event as an SDK reads it."""
-
-    type: str
-
-    def to_json(self, *, indent: int | None) -> str:
-        """Return its JSON."""
-        ...
 
 
 class SdkStream(Protocol):
@@ -58,7 +45,7 @@ class SdkStream(Protocol):
 
     response: "httpx2.Response"
 
-    def __aiter__(self) -> AsyncIterator[SdkEvent]: ...
+    def __aiter__(self) -> AsyncIterator[Any]: ...
 
     async def close(self) -> None:
         """Close the connection."""
@@ -294,42 +281,20 @@ def _get_content_type(response: "httpx2.Response") -> str:
     return response.headers.get("content-type", "").partition(";")[0] or "nothing"
 
 
-def select_params(request: Request) -> dict[str, object]:
-    """Return the request's params, without those about tools if the request has no tools.
+def select_params(connection: Connection, request: Request) -> dict[str, object]:
+    """Return the request's params as they are sent.
 
-    Providers refuse such params there.
+    Params cannot replace what the request itself sets, such as model, messages and tools. Those
+    about tools are refused where there are no tools, and others where the server knows them not.
     """
-    if request.tools:
-        return request.params
-    return {name: value for name, value in request.params.items() if name not in _TOOL_PARAMS}
-
-
-def to_sdk_arguments(
-    create: Callable[..., object], params: Mapping[str, object], extra_body: Mapping[str, object]
-) -> dict[str, Any]:
-    """Return the arguments for an SDK's `create` from a session's params.
-
-    Params that the SDK does not know go into the body as they are. Params cannot replace what the
-    request itself sets, such as model, messages and tools; the operator's `extra_body` replaces
-    params of the same name.
-    """
-    sdk_parameters = _list_parameters(getattr(create, "__func__", create))
-    session_params = {
+    left_out = {*_RESERVED_PARAMS, *connection.options.get("without", ())}
+    if not request.tools:
+        left_out |= _TOOL_PARAMS
+    return {
         name: value
-        for name, value in params.items()
-        if name not in _RESERVED_PARAMS and value is not None
+        for name, value in request.params.items()
+        if value is not None and name not in left_out
     }
-    arguments = {name: value for name, value in session_params.items() if name in sdk_parameters}
-    body = {name: value for name, value in session_params.items() if name not in sdk_parameters}
-    body |= extra_body
-    if body:
-        arguments["extra_body"] = body
-    return arguments
-
-
-@functools.cache
-def _list_parameters(create: Callable[..., object]) -> frozenset[str]:
-    return frozenset(inspect.signature(create).parameters)
 
 
 def _require_api_key(connection: Connection) -> str:

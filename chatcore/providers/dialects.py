@@ -210,9 +210,3 @@ def _find_field(refusal: str, name: str) -> int:
     spelling = "[_ -]?".join(map(re.escape, name.split("_")))
     match = re.search(rf"(?<![a-z]){spelling}(?![a-z_])", refusal, re.IGNORECASE)
     return match.start() if match else -1
-
-
-def select_fields(connection: Connection, params: Mapping[str, object]) -> dict[str, object]:
-    """Return params without the fields that the server does not know."""
-    left_out = connection.options.get("without") or ()
-    return {name: value for name, value in params.items() if name not in left_out}

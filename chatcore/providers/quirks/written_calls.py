@@ -18,7 +18,7 @@ from chatcore.providers.errors import ProviderError
 
 # What may stand before, between and after the calls.
 _MARKS = re.compile(r"\s*(?:```(?:json)?|</?(?:tool_call|tools)>)?\s*")
-_FENCE = "```"
+_BLOCK = re.compile(r"^```(?P<language>.*)\n(?P<content>(?:(?!```).*\n)*+)```.*$", re.MULTILINE)
 # How such a text begins, without its white space.
 _BEGINNINGS = tuple(
     f'{mark}{{"{key}":'
@@ -108,18 +108,9 @@ def _find_calls_in_blocks(text: str, tools: Sequence[Tool]) -> tuple[ToolCall, .
 
 def _list_blocks(text: str) -> Iterator[str]:
     """Yield what stands in each closed block of code without a language, or of JSON."""
-    lines: list[str] | None = None  # of the open block
-    opening = ""
-    for line in text.splitlines(keepends=True):
-        if not line.startswith(_FENCE):
-            if lines is not None:
-                lines.append(line)
-        elif lines is None:
-            lines, opening = [], line.strip()
-        else:
-            if opening in (_FENCE, f"{_FENCE}json"):
-                yield "".join(lines)
-            lines = None
+    for match in _BLOCK.finditer(text):
+        if match["language"].strip() in ("", "json"):
+            yield match["content"]
 
 
 def _may_be_call(text: str) -> bool:
