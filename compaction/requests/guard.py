@@ -27,9 +27,8 @@ from compaction.sessions import built_requests, calibration, request_size, sessi
 from compaction.sessions.built_requests import (
     add_runtime_hint,
     append_system_text,
-    keep_messages,
+    keep_entries,
     rebuild_request,
-    replace_texts,
 )
 from compaction.sessions.decision_log import log_decision
 from compaction.sessions.facts import is_answering, load_last_model
@@ -329,36 +328,15 @@ def _build_answer(
             context_version=context_version,
             tokens=measured_request.measurement.tokens,
         )
+    fallback = measured_request.context.policy.fallback
     sent_tokens = count_sent_tokens(remaining_entries) * measured_request.measurement.token_ratio
     return FittedRequest(
         request=_build_trimmed_request(measured_request, remaining_entries),
         # Usage that a provider counts for a trimmed request must not be taken for the context's.
         context_version=None,
-        notices=build_notices(measured_request),
+        notices=(fallback.notice,) if fallback.notify else (),
         tokens=measured_request.overhead_tokens + int(sent_tokens),
     )
-
-
-def keep_entries(
-    measured_request: MeasuredRequest,
-    request: Request,
-    remaining_entries: Sequence[TranscriptEntry],
-) -> Request:
-    """Return the request with the remaining messages only, in the texts that they have there."""
-    original_texts = {entry.seq: entry.content for entry in measured_request.transcript.entries}
-    shorter_texts = {
-        entry.seq: entry.content
-        for entry in remaining_entries
-        if entry.content != original_texts[entry.seq]
-    }
-    request = replace_texts(request, shorter_texts)
-    return keep_messages(request, {entry.seq for entry in remaining_entries})
-
-
-def build_notices(measured_request: MeasuredRequest) -> tuple[str, ...]:
-    """Return the notices that tell the user that messages were left out of a request."""
-    fallback = measured_request.context.policy.fallback
-    return (fallback.notice,) if fallback.notify else ()
 
 
 def _build_trimmed_request(
@@ -366,7 +344,7 @@ def _build_trimmed_request(
 ) -> Request:
     """Return the request with the remaining messages, and the policy's notice for the model."""
     policy = measured_request.context.policy
-    request = keep_entries(measured_request, measured_request.request, remaining_entries)
+    request = keep_entries(measured_request.request, remaining_entries)
     kind = policy.fallback.kind
     notice_text = describe_traits(policy).failure_nudge if kind == "notice" else ""
     if kind in TRIMMERS:

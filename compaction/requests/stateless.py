@@ -1,6 +1,5 @@
 """Make a request fit its model that belongs to no session; nothing is stored."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -10,16 +9,14 @@ from chatcore.providers.errors import ContextOverflow
 from compaction import policies
 from compaction.core.estimate import estimate_transcript
 from compaction.core.presets import ONECLAW
-from compaction.core.transcript import TranscriptEntry
 from compaction.models import SessionState
-from compaction.requests.guard import keep_entries
 from compaction.requests.measured_request import (
     MeasuredRequest,
     build_oversize_refusal,
     measure_request,
 )
 from compaction.sessions import calibration, session_context
-from compaction.sessions.built_requests import build_model_facts, parse_request
+from compaction.sessions.built_requests import build_model_facts, keep_entries, parse_request
 from compaction.sessions.session_context import SessionContext
 from models_registry.models import AiModel
 
@@ -40,19 +37,29 @@ def fit_stateless_request(
     measured_request = _measure_stateless_request(model, request)
     if refusal is not None:
         measured_request = _apply_refusal(measured_request, refusal)
-    if measured_request.context.automatic_mode == "off":
-        if refusal is not None:
-            raise cast(Exception, refusal)
-        return _build_complete_answer(measured_request, request)
-    if measured_request.has_oversized_message and measured_request.opens_turn:
-        raise build_oversize_refusal(measured_request)
-    if not (measured_request.is_over_threshold or measured_request.is_over_window):
-        return _build_complete_answer(measured_request, request)
-    remaining_entries = _make_room(measured_request)
-    # The same request would be refused again, and every refused call may cost money.
-    if refusal is not None and remaining_entries == measured_request.transcript.entries:
+    is_off = measured_request.context.automatic_mode == "off"
+    if is_off and refusal is not None:
         raise cast(Exception, refusal)
-    return _build_trimmed_answer(measured_request, request, remaining_entries)
+    if not is_off and measured_request.has_oversized_message and measured_request.opens_turn:
+        raise build_oversize_refusal(measured_request)
+    if is_off or not (measured_request.is_over_threshold or measured_request.is_over_window):
+        return FittedRequest(
+            request=request, context_version=0, tokens=measured_request.measurement.tokens
+        )
+    budget = measured_request.context.budget
+    assert budget is not None
+    # Without `is_strict` a request of exactly the threshold counts as over it.
+    entries = measured_request.drop_oldest(budget.threshold - (not budget.is_strict))
+    transcript = measured_request.transcript
+    # The same request would be refused again, and every refused call may cost money.
+    if refusal is not None and entries == transcript.entries:
+        raise cast(Exception, refusal)
+    estimate = estimate_transcript(transcript, measured_request.context.policy, entries)
+    return FittedRequest(
+        request=keep_entries(request, entries),
+        context_version=0 if entries == transcript.entries else None,
+        tokens=int(estimate * measured_request.measurement.token_ratio),
+    )
 
 
 def estimate_request(model: AiModel, request: Request) -> int:
@@ -73,7 +80,7 @@ def shorten_request(model: AiModel, request: Request, *, limit_tokens: int) -> F
     if remaining_entries == measured_request.transcript.entries:
         return None
     return FittedRequest(
-        request=keep_entries(measured_request, request, remaining_entries),
+        request=keep_entries(request, remaining_entries),
         context_version=None,
         notices=(measured_request.context.policy.fallback.notice,),
     )
@@ -146,33 +153,4 @@ def _apply_refusal(measured_request: MeasuredRequest, refusal: ContextOverflow) 
             tokens=max(int(estimate * token_ratio), window + 1),
             token_ratio=token_ratio,
         ),
-    )
-
-
-def _make_room(measured_request: MeasuredRequest) -> Sequence[TranscriptEntry]:
-    """Return the newest messages under the threshold, with shorter results if it must be."""
-    budget = measured_request.context.budget
-    assert budget is not None
-    # Without `is_strict` a request of exactly the threshold counts as over it.
-    return measured_request.drop_oldest(budget.threshold - (not budget.is_strict))
-
-
-def _build_trimmed_answer(
-    measured_request: MeasuredRequest,
-    request: Request,
-    remaining_entries: Sequence[TranscriptEntry],
-) -> FittedRequest:
-    trimmed_request = keep_entries(measured_request, request, remaining_entries)
-    transcript, policy = measured_request.transcript, measured_request.context.policy
-    estimate = estimate_transcript(transcript, policy, remaining_entries)
-    return FittedRequest(
-        request=trimmed_request,
-        context_version=0 if remaining_entries == transcript.entries else None,
-        tokens=int(estimate * measured_request.measurement.token_ratio),
-    )
-
-
-def _build_complete_answer(measured_request: MeasuredRequest, request: Request) -> FittedRequest:
-    return FittedRequest(
-        request=request, context_version=0, tokens=measured_request.measurement.tokens
     )

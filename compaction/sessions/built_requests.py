@@ -1,6 +1,6 @@
 """Read built requests as transcripts, and change them."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from chatcore.context import builder
@@ -12,7 +12,7 @@ from chatcore.turns.prepared_calls import build_next_request
 from compaction.core import attachments
 from compaction.core.estimate import LastUsage, build_counter, estimate_transcript
 from compaction.core.systems import describe_traits
-from compaction.core.transcript import Transcript
+from compaction.core.transcript import Transcript, TranscriptEntry
 from compaction.sessions.facts import ModelFacts, SessionFacts, count_tool_rounds
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.translation import serialize_tools, to_entry
@@ -81,21 +81,15 @@ def parse_request(
     return ParsedRequest(transcript=transcript, last_usage=last_usage)
 
 
-def keep_messages(request: Request, positions: Collection[int]) -> Request:
-    """Return the request with only the messages at these positions, and with its summary."""
+def keep_entries(request: Request, entries: Iterable[TranscriptEntry]) -> Request:
+    """Return the request with these messages only, in their texts, and with its summary."""
+    texts = {entry.seq: entry.content for entry in entries}
     messages = (
         message
+        if texts.get(position, message.content) == message.content
+        else replace(message, content=texts[position])
         for position, message in enumerate(request.messages, start=1)
-        if position in positions or (message.aside and not message.recalled)
-    )
-    return replace(request, messages=tuple(messages))
-
-
-def replace_texts(request: Request, texts: Mapping[int, str]) -> Request:
-    """Return the request with other texts for the messages at these positions."""
-    messages = (
-        replace(message, content=texts[position]) if position in texts else message
-        for position, message in enumerate(request.messages, start=1)
+        if position in texts or (message.aside and not message.recalled)
     )
     return replace(request, messages=tuple(messages))
 

@@ -1,13 +1,13 @@
 """Read stored messages by their numbers, whether or not they are still sent."""
 
 import contextlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django.db.models import Max, Min, Subquery
+from django.db.models import Max, Min, QuerySet, Subquery
 from django.utils import timezone
 
 from chatcore.context.live_messages import load_current_seqs
@@ -61,14 +61,18 @@ def list_current_seqs(session_id: UUID, first_seq: int, last_seq: int) -> frozen
 
 def map_message_ids(session_id: UUID, seqs: Collection[int]) -> dict[int, int]:
     """Return the id of each message that exists, by its number."""
-    numbers = sorted(seqs)
     ids: dict[int, int] = {}
-    for start in range(0, len(numbers), BATCH_SIZE):
-        messages = Message.objects.filter(
-            session=session_id, seq__in=numbers[start : start + BATCH_SIZE]
-        )
-        ids.update(messages.order_by().values_list("seq", "id"))
+    for messages in _query_batches(session_id, seqs):
+        ids.update(messages.values_list("seq", "id"))
     return ids
+
+
+def _query_batches(session_id: UUID, seqs: Collection[int]) -> Iterator[QuerySet[Message]]:
+    """Yield queries of the messages with these numbers, a part of them each."""
+    numbers = sorted(seqs)
+    messages = Message.objects.filter(session=session_id).order_by()
+    for start in range(0, len(numbers), BATCH_SIZE):
+        yield messages.filter(seq__in=numbers[start : start + BATCH_SIZE])
 
 
 def select_time_zone(session_id: UUID) -> Subquery:
@@ -100,13 +104,9 @@ def find_day(moment: datetime, zone_name: str | None) -> date:
 
 def load_days(session_id: UUID, seqs: Collection[int]) -> dict[int, date]:
     """Return the day of each of these messages in its user's time zone, by its number."""
-    numbers = sorted(seqs)
     days: dict[int, date] = {}
-    for start in range(0, len(numbers), BATCH_SIZE):
-        rows = Message.objects.filter(
-            session=session_id, seq__in=numbers[start : start + BATCH_SIZE]
-        )
-        times = rows.order_by().annotate(zone=select_time_zone(session_id))
+    for messages in _query_batches(session_id, seqs):
+        times = messages.annotate(zone=select_time_zone(session_id))
         values = times.values_list("seq", "created_at", "zone")
         days.update((seq, find_day(created_at, zone)) for seq, created_at, zone in values)
     return days

@@ -13,7 +13,7 @@ from chatcore.models import Message, Session
 from chatcore.providers.base import Request
 from compaction.core.outcome import Outcome
 from compaction.core.transcript import Transcript, TranscriptEdit
-from compaction.sessions.built_requests import keep_messages, parse_request, rebuild_request
+from compaction.sessions.built_requests import keep_entries, parse_request, rebuild_request
 from compaction.sessions.facts import (
     SessionFacts,
     count_live_messages,
@@ -145,7 +145,7 @@ def test_what_stands_for_older_messages_is_no_message_and_is_never_left_out(
     parsed_transcript = parse_request(request, None).transcript
     assert len(parsed_transcript.entries) == 4
     assert "They met." in (parsed_transcript.summary or "")
-    smaller_request = keep_messages(request, {parsed_transcript.entries[-1].seq})
+    smaller_request = keep_entries(request, parsed_transcript.entries[-1:])
     assert isinstance(smaller_request, Request)
     assert [message.seq for message in smaller_request.messages] == [None, 10]
     assert "They met." in smaller_request.messages[0].content
