@@ -20,7 +20,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 
 from chatcore.base.databases.clock import read_clock
 from chatcore.base.truncation import clean_text
@@ -41,6 +41,7 @@ Part = list[int] | str
 SCAN_ROWS = 1_000  # read at once
 BATCH_ROWS = 100  # deleted in one transaction, which blocks SQLite's other writers
 TEXT_NAMES = ("system", "preface", "tools", "params")  # of a layout, each with a digest
+_LAYOUT_FIELD = SentRequest._meta.get_field("layout")
 # SentRequest.objects.create(...), and how many of its texts are stored. The ORM takes two.
 _STORE_SQL = f"""
     INSERT INTO {SentRequest._meta.db_table} (answer_id, session_id, layout) VALUES (%s, %s, %s)
@@ -82,7 +83,8 @@ def store_request(
     layout["left_out"] = join_seqs(left_out)
     session_key = adapt_uuid(message.session_id)
     statement = _STORE_SQL.format(digests=", ".join(["%s"] * len(texts)) or "NULL")
-    values = [message.pk, session_key, json.dumps(layout), session_key, *texts]
+    layout_value = _LAYOUT_FIELD.get_db_prep_value(layout, connection)
+    values = [message.pk, session_key, layout_value, session_key, *texts]
     [(known_count,)] = fetch_rows(statement, values)
     if known_count < len(texts):
         SentText.objects.bulk_create(
