@@ -23,7 +23,7 @@ class Compaction(ExtensionConfig):
 
         registry.register("compaction.policies.documents.Policies")
         for signal, path in (
-            (signals.response_completed, "runs.receivers.measure_and_request_run"),
+            (signals.response_completed, "runs.receivers.check_response"),
             (signals.turn_halted, "runs.receivers.request_run_after_halt"),
             (signals.messages_deleted, "runs.receivers.forget_messages"),
             (signals.messages_superseded, "runs.receivers.supersede_messages"),

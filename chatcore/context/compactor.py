@@ -3,8 +3,9 @@
 CHATCORE["COMPACTOR"] names the class.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -12,7 +13,7 @@ from django.utils.module_loading import import_string
 
 from chatcore.base.truncation import cut_tool_result
 from chatcore.context.recalled import RecalledPassage
-from chatcore.models import Session
+from chatcore.models import Message, Session
 from chatcore.providers import overflow
 from chatcore.providers.base import ChatMessage, Request
 from chatcore.providers.errors import ContextOverflow
@@ -25,12 +26,15 @@ class FittedRequest:
 
     `context_version` is the version of the context that the request holds, or None if messages
     were left out to make it fit. `tokens` is the estimated size in tokens, where it was measured.
+    `measure_answer` returns the usage of the context after the answer to this request, by what is
+    known of both; None if it is to be measured by the check after the response.
     """
 
     request: Request
     context_version: int | None
     notices: tuple[str, ...] = ()
     tokens: int | None = None
+    measure_answer: Callable[[Message], Mapping[str, Any] | None] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

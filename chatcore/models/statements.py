@@ -215,6 +215,33 @@ _SESSION_CONVERTERS: dict[str, Callable[[Any], object]] = {
 }
 
 
+# Turn.objects.filter(pk=turn_id, status="running").select_for_update(no_key=True, of=("self",))
+#     .values_list("cancel_requested", *MEASURED_COLUMNS of the session)
+# Of a session, these decide about the size of its context and what is done about it.
+MEASURED_COLUMNS = (
+    "context_version",
+    "overhead_since",
+    "policy",
+    "auto_compact",
+    "compact_threshold",
+    "params",
+    "model_id",
+    "project_id",
+)
+_RUNNING_TURN_SQL = f"""
+    SELECT turn.cancel_requested AS cancel_requested,
+        {", ".join(f"session.{name} AS {name}" for name in MEASURED_COLUMNS)}
+    FROM chatcore_turn turn
+    JOIN chatcore_session session ON session.id = turn.session_id
+    WHERE turn.id = %s AND turn.status = 'running'
+"""  # noqa: S608
+_RUNNING_TURN_CONVERTERS: dict[str, Callable[[Any], object]] = {
+    "cancel_requested": bool,
+    "overhead_since": to_time,
+    "auto_compact": bool,
+    "params": json.loads,
+    "project_id": to_uuid,
+}
 # Turn.objects.filter(pk__in=ids, status="running").select_related("session").select_for_update(
 #     no_key=True, skip_locked=True, of=("self", "session"))
 _FREE_TURNS_SQL = """
@@ -288,6 +315,14 @@ def reserve_numbers(
     return {
         to_uuid(row_id): Numbers(*numbers) for row_id, *numbers in fetch_rows(statement, parameters)
     }
+
+
+def lock_running_turn(turn_id: UUID) -> dict[str, Any] | None:
+    """Lock a turn if it runs; return `cancel_requested` and its session's MEASURED_COLUMNS."""
+    statement = _RUNNING_TURN_SQL
+    if connection.features.has_select_for_update:
+        statement += " FOR NO KEY UPDATE OF turn"
+    return _fetch_row(statement, [adapt_uuid(turn_id)], _RUNNING_TURN_CONVERTERS)
 
 
 def lock_free_turns(turn_ids: Collection[UUID]) -> set[UUID]:

@@ -297,6 +297,7 @@ async def _stream_answer(work: TurnWork, turn: Turn, call: PreparedCall) -> Mess
         left_out=call.left_out,
         left_out_count=call.left_out_count,
         sent_tokens=call.fitted_request.tokens,
+        measure_answer=call.fitted_request.measure_answer,
         call=paid_call,
     )
     try:
@@ -395,7 +396,13 @@ def _store_answer(work: TurnWork, recorder: AnswerRecorder, completion: StreamEn
             event_log.append_events(turn.session_id, *events)
         else:
             transaction.on_commit(lambda: work.note_end(Turn.Status.COMPLETED, message))
-            lifecycle.end_turn(turn, Turn.Status.COMPLETED, answer=message, earlier_events=events)
+            lifecycle.end_turn(
+                turn,
+                Turn.Status.COMPLETED,
+                answer=message,
+                earlier_events=events,
+                later_events=recorder.list_usage_events(message, locked_turn),
+            )
         transaction.on_commit(lambda: _count_answer(turn, message))
     return message
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from chatcore.base.databases.clock import read_clock
 from chatcore.base.databases.literals import Literal
 from chatcore.base.threads import LEASES
 from chatcore.models import Session, Turn, statements
+from chatcore.models.statements import MEASURED_COLUMNS
 
 logger = logging.getLogger(__name__)
 
@@ -59,9 +60,15 @@ class TurnRunning(Exception):
 
 
 class LockedTurn(NamedTuple):
-    """What the lock of a running turn shows of it."""
+    """What the lock of a running turn shows of it, and of its session."""
 
     is_cancel_requested: bool
+    measured_columns: Mapping[str, object]
+
+    def is_session_as(self, session: Session, *, context_version: int | None) -> bool:
+        """Return True if what decides about the size of its context is as in this object."""
+        known = {name: getattr(session, name) for name in MEASURED_COLUMNS}
+        return self.measured_columns == known | {"context_version": context_version}
 
 
 class OpenTurn(NamedTuple):
@@ -88,10 +95,10 @@ def lock_running_turn(turn_id: UUID) -> LockedTurn:
     its status is enough of a fence: a process that was taken for dead and wakes up stores nothing
     more. Raises TurnLost if the turn is no longer running.
     """
-    running_turn = Turn.objects.filter(pk=turn_id, status=Turn.Status.RUNNING)
-    for row in running_turn.select_for_update(no_key=True).values_list("cancel_requested"):
-        return LockedTurn(*row)
-    raise TurnLost(str(turn_id))
+    row = statements.lock_running_turn(turn_id)
+    if row is None:
+        raise TurnLost(str(turn_id))
+    return LockedTurn(row.pop("cancel_requested"), row)
 
 
 def lock_free_turns(turn_ids: Collection[UUID]) -> set[UUID]:

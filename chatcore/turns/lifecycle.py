@@ -58,10 +58,12 @@ def end_turn(
     *,
     answer: Message | None = None,
     earlier_events: Sequence[NewEvent] = (),
+    later_events: Sequence[NewEvent] = (),
 ) -> None:
     """Close the turn and append the event, inside a transaction that has locked the turn's row.
 
-    `earlier_events` are those of its last message, which are stored in the same statements.
+    `earlier_events` are those of its last message, and `later_events` follow the end. All are
+    stored in the same statements.
     """
     turn.status = status
     turn.error = problem
@@ -69,7 +71,7 @@ def end_turn(
     turn.save(update_fields=["status", "error", "finished_at"])
     turn_servers.forget_secrets(turn)
     end_event = build_end_event(turn, answer=answer)
-    event_log.append_events(turn.session_id, *earlier_events, end_event)
+    event_log.append_events(turn.session_id, *earlier_events, end_event, *later_events)
 
 
 def build_end_event(

@@ -5,8 +5,9 @@ import contextlib
 import copy
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 from django.db import connection, transaction
 
@@ -15,6 +16,7 @@ from chatcore.base.threads import give_back_connection, run_until_stored
 from chatcore.base.truncation import clean_text
 from chatcore.events import log as event_log
 from chatcore.events.types import (
+    ContextUsagePayload,
     DeltaPayload,
     DeltaType,
     EventType,
@@ -93,7 +95,7 @@ class AnswerRecorder:
     write of which nobody knows whether it was committed. `request` is what the answer comes from,
     and `left_out` the numbers of messages that are not in it; `left_out_count` is how many did not
     fit, None if it was not trimmed. `sent_tokens` is its estimated size, None if it was not
-    measured. `call` is what is held for it.
+    measured. `measure_answer` is that of its FittedRequest. `call` is what is held for it.
     """
 
     def __init__(
@@ -106,6 +108,7 @@ class AnswerRecorder:
         left_out: Sequence[int] = (),
         left_out_count: int | None = None,
         sent_tokens: int | None = None,
+        measure_answer: Callable[[Message], Mapping[str, Any] | None] | None = None,
         call: Reservation,
     ) -> None:
         self.turn = turn
@@ -115,6 +118,7 @@ class AnswerRecorder:
         self.left_out = left_out
         self.left_out_count = left_out_count
         self.sent_tokens = sent_tokens
+        self.measure_answer = measure_answer
         self.call = call
         self.message: Message | None = None
         self.texts: dict[DeltaType, StreamedText] = {
@@ -299,6 +303,20 @@ class AnswerRecorder:
             self.turn.notices = [*self.turn.notices, notice]
             self.turn.save(update_fields=["notices"])
         return False
+
+    def list_usage_events(self, message: Message, locked_turn: LockedTurn) -> list[NewEvent]:
+        """Return `context.usage` after this answer, if it follows from what its request held.
+
+        Otherwise the check after the response announces it.
+        """
+        turn = self.turn
+        has_own_parts = turn.tools or turn.has_servers or turn.model_id or turn.clearing
+        if self.measure_answer is None or has_own_parts:
+            return []
+        if not locked_turn.is_session_as(turn.session, context_version=self.context_version):
+            return []
+        usage = self.measure_answer(message)
+        return [(EventType.CONTEXT_USAGE, cast(ContextUsagePayload, usage))] if usage else []
 
     def interrupt_message(self) -> list[NewEvent]:
         """Store the text that has arrived as interrupted, inside `open_transaction`.

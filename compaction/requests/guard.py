@@ -24,6 +24,7 @@ from compaction.requests.measured_request import (
 from compaction.runs import engine, lifecycle
 from compaction.runs.leases import is_resting
 from compaction.sessions import built_requests, calibration, request_size, session_context
+from compaction.sessions.answered import foresee_usage
 from compaction.sessions.built_requests import (
     add_runtime_hint,
     append_system_text,
@@ -327,6 +328,7 @@ def _build_answer(
             request=measured_request.request,
             context_version=context_version,
             tokens=measured_request.measurement.tokens,
+            measure_answer=foresee_usage(measured_request.context, measured_request.request),
         )
     fallback = measured_request.context.policy.fallback
     sent_tokens = count_sent_tokens(remaining_entries) * measured_request.measurement.token_ratio

@@ -13,6 +13,7 @@ from chatcore.models import Session, SessionEvent
 from compaction.models import FORGOTTEN_TEXT, OPEN_STATUSES, CompactionRun, ModelCall, SessionState
 from compaction.runs import engine
 from compaction.sessions import calibration, request_size, session_context
+from compaction.sessions.answered import MeasuredAnswer, take_measured
 from compaction.sessions.background import publish_background, publish_what_is_remembered
 from compaction.sessions.decision_log import Action, log_decision
 from compaction.sessions.own_sentences import load_own_sentences, store_own_sentences
@@ -34,21 +35,33 @@ END_EVENTS = (
 EVENTS_AT_ONCE = 500
 
 
-def measure_and_request_run(*, session_id: UUID, is_response: bool = True, **_: object) -> None:
+def check_response(*, session_id: UUID, message_id: int, **_: object) -> None:
+    """Check the session after a response; what was stored with it is not measured again."""
+    answer = take_measured(message_id)
+    measure_and_request_run(session_id=session_id, answer=answer)
+
+
+def measure_and_request_run(
+    *, session_id: UUID, is_response: bool = True, answer: MeasuredAnswer | None = None
+) -> None:
     """Measure the session once, announce its usage, and request at most one run.
 
     Where a turn stopped without a response, only a session with work for a run is announced: an
     agent may stop hundreds of times in one turn. Never raises: the sender has stored its response.
     """
     try:
-        context = _load_current_context(session_id)
-        if context is None:
-            return
-        usage = describe_usage(context)
-        has_work = usage["should_compact"] or find_memory_with_work(context) is not None
-        if not (is_response or has_work):
-            return
-        append_events(session_id, (EventType.CONTEXT_USAGE, usage))
+        if answer is not None:
+            context, usage = answer
+            has_work = False
+        else:
+            loaded_context = _load_current_context(session_id)
+            if loaded_context is None:
+                return
+            context, usage = loaded_context, describe_usage(loaded_context)
+            has_work = usage["should_compact"] or find_memory_with_work(context) is not None
+            if not (is_response or has_work):
+                return
+            append_events(session_id, (EventType.CONTEXT_USAGE, usage))
         _decide(context, usage, has_work=has_work)
         if is_response:
             # Last, because a run that is requested above must not wait for the statistics.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -63,6 +63,13 @@ class FixedSizes:
         return self.system_chars + self.tool_chars + self.reference_chars + self.recalled_chars
 
 
+class LiveSum(NamedTuple):
+    """The stored token estimates of all live messages, and of the newest one."""
+
+    tokens: int
+    newest: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class SessionFacts:
     """What is known about a session, or a model alone, before any message is loaded.
@@ -94,6 +101,9 @@ class SessionFacts:
 
     # The provider's count of this model's last call on exactly this context.
     last_usage: LastUsage | None = None
+
+    # None: it is asked for where it is needed.
+    live_sum: LiveSum | None = None
 
 
 def load_session_facts(session_id: UUID) -> SessionFacts | None:
@@ -186,6 +196,8 @@ def sum_message_tokens(
     """
     if after_seq >= facts.last_seq > 0:
         return 0
+    if facts.live_sum and not after_seq and before_seq in (None, facts.last_seq):
+        return facts.live_sum.tokens - (facts.live_sum.newest if before_seq else 0)
     return live_messages.sum_live_tokens(facts.live, after_seq=after_seq, before_seq=before_seq)
 
 

@@ -2,6 +2,7 @@
 
 import uuid
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -59,8 +60,34 @@ def test_only_a_running_turn_is_locked(session: Session, status: str) -> None:
         assert leases.lock_free_turns([turn.pk]) == set()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"params": {"max_tokens": 5}},
+        {"overhead_since": timezone.now()},
+        {"auto_compact": False},
+        {"compact_threshold": 0.5},
+        {"policy": "chatcore"},
+        {"context_version": 7},
+        {"model": None},
+    ],
+)
+def test_the_lock_shows_whether_the_session_was_changed(
+    change: dict[str, Any], session: Session
+) -> None:
+    turn = create_turn(session, "running")
+    session.refresh_from_db()
+    Session.objects.update(**change)
+    locked_turn = leases.lock_running_turn(turn.pk)
+    assert locked_turn.is_session_as(session, context_version=0) == (not change)
+    session.refresh_from_db()
+    version = session.context_version
+    assert locked_turn.is_session_as(session, context_version=version)
+
+
 def test_the_lock_shows_whether_the_turn_was_cancelled(session: Session) -> None:
     turn = create_turn(session, "running")
     for is_cancel_requested in (False, True):
         Turn.objects.update(cancel_requested=is_cancel_requested)
-        assert leases.lock_running_turn(turn.pk) == (is_cancel_requested,)
+        assert leases.lock_running_turn(turn.pk).is_cancel_requested == is_cancel_requested

@@ -58,7 +58,6 @@ POINTS: dict[str, tuple[str, ...]] = {
         WRITE_DELTAS,
         STORE_ANSWER,
         "chatcore.turns.generation._store_result",
-        MEASURE,
     ),
     "use_client_tool": (
         SEND,
@@ -80,7 +79,6 @@ POINTS: dict[str, tuple[str, ...]] = {
         SEND,
         WRITE_DELTAS,
         STORE_ANSWER,
-        MEASURE,
         "chatcore.turns.control.regenerate_answer",
         "chatcore.turns.versions.restore_version",
     ),
