@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -14,6 +14,8 @@ from weakref import WeakKeyDictionary
 from django.db import Error as DatabaseProblem
 from django.db import transaction
 from django.db.models import Q, QuerySet
+from django.db.models.expressions import CombinedExpression
+from django.db.models.functions import Now
 
 from chatcore.base.databases.clock import read_clock
 from chatcore.base.databases.literals import Literal
@@ -123,12 +125,12 @@ def renew_leases(turn_ids: Collection[UUID]) -> None:
         running_turns = Turn.objects.filter(pk__in=turn_ids, status=Turn.Status.RUNNING)
         free_turns = running_turns.select_for_update(no_key=True, skip_locked=True)
         free_ids = list(free_turns.values_list("pk", flat=True))
-        Turn.objects.filter(pk__in=free_ids).update(lease_until=compute_lease_end())
+        Turn.objects.filter(pk__in=free_ids).update(lease_until=read_clock() + LEASE)
 
 
-def compute_lease_end() -> datetime:
-    """Return until when a lease lasts that begins now, by the database's clock."""
-    return read_clock() + LEASE
+def compute_lease_end() -> CombinedExpression:
+    """Return until when a lease lasts that begins now, for the statement that stores it."""
+    return Now() + LEASE
 
 
 def query_dead_turns() -> QuerySet[Turn]:

@@ -1,29 +1,22 @@
 """Note the statements of all threads, and the errors that the database answered some with."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import connections
-from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.backends.signals import connection_created
+import pytest
+from django.db.backends.utils import CursorWrapper
 
 
 @dataclass
 class Statements:
-    """What was executed. Methods of lists are safe in threads."""
+    """What was executed, and in which threads. Methods of lists are safe in threads."""
 
     texts: list[str] = field(default_factory=list)
+    threads: list[str] = field(default_factory=list)
     errors: list[Exception] = field(default_factory=list)
-
-    def note(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        self.texts.append(sql)
-        try:
-            return execute(sql, params, many, context)
-        except Exception as error:
-            self.errors.append(error)
-            raise
 
     def count(self, verb: str) -> int:
         return sum(text.startswith(verb) for text in self.texts)
@@ -31,21 +24,19 @@ class Statements:
 
 @contextmanager
 def note_statements() -> Iterator[Statements]:
-    """Note what this thread executes, and each one that connects meanwhile."""
+    """Note what is executed meanwhile, also by threads that were connected before."""
     statements = Statements()
-    watched: list[BaseDatabaseWrapper] = []
+    execute = CursorWrapper.execute
 
-    def watch(connection: BaseDatabaseWrapper, **_: object) -> None:
-        if connection not in watched:  # it may have been connected before
-            watched.append(connection)
-            connection.execute_wrappers.append(statements.note)
+    def note(self: CursorWrapper, sql: str, params: Any = None) -> Any:
+        statements.texts.append(sql)
+        statements.threads.append(threading.current_thread().name)
+        try:
+            return execute(self, sql, params)
+        except Exception as error:
+            statements.errors.append(error)
+            raise
 
-    connection_created.connect(watch)
-    # Not `django.db.connection`, which equals the connection of whichever thread compares it.
-    watch(connections["default"])
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CursorWrapper, "execute", note)
         yield statements
-    finally:
-        connection_created.disconnect(watch)
-        for each in watched:
-            each.execute_wrappers.remove(statements.note)
