@@ -199,10 +199,13 @@ def archive_chat(request: HttpRequest, pk: UUID) -> HttpResponse:
 
 
 def _set_flag(request: HttpRequest, pk: UUID, field: str) -> HttpResponse:
-    """Set a flag of the chat and make the page reload its list."""
+    """Set a flag of the chat; the page shows it in the chat's head and in its list."""
     get_own_chat(request, pk)
     form = SwitchForm(request.POST)
-    if form.is_valid():
-        # No act of the conversation: the chat keeps its place in the list, which is by time.
-        record_session_change(pk, {field: form.cleaned_data["on"]}, is_user_act=False)
-    return trigger_client_event(HttpResponse(), "refresh")
+    if not form.is_valid():
+        return HttpResponse(status=400)
+    # No act of the conversation: the chat keeps its place in the list, which is by time.
+    is_on = form.cleaned_data["on"]
+    record_session_change(pk, {field: is_on}, is_user_act=False)
+    change = {"chat": str(pk), "flag": field, "isOn": is_on}
+    return trigger_client_event(HttpResponse(), "chat-flagged", change)

@@ -181,6 +181,47 @@ def test_the_palette_finds_titles_and_words_and_leads_to_the_message(
     expect(page.locator("[data-seq='130']")).not_to_be_attached()
 
 
+def test_a_word_of_a_long_last_message_is_found_in_the_window_and_the_page_stays(
+    page: Page, session: Session
+) -> None:
+    long = "The word is kumquat. " + "More words follow here. " * 400
+    store_exchange(session, *("some words " * 60 for _ in range(20)), long)
+    page.goto(f"/c/{session.pk}/")
+    page.get_by_role("button", name="Search in this chat").click()
+    page.keyboard.type("kumquat")
+    expect(page.get_by_role("dialog", name="Search").get_by_role("option")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-found]")).to_be_visible()
+    rect, height = page.evaluate(
+        """() => [
+          [...CSS.highlights.get("found")][0].getBoundingClientRect(),
+          document.scrollingElement.scrollHeight,
+        ]"""
+    )
+    assert 0 < rect["y"] < page.viewport_size["height"]  # type: ignore[index]
+    assert height == page.viewport_size["height"]  # type: ignore[index]
+
+
+def test_the_menu_in_the_head_pins_and_archives_what_the_list_shows_at_once(
+    page: Page, session: Session, user: User
+) -> None:
+    Session.objects.filter(pk=session.pk).update(title="Bread")
+    Session.objects.create(owner=user, title="Lisbon")
+    page.goto(f"/c/{session.pk}/")
+    menu = page.get_by_role("button", name="What to do with this chat")
+    for name, said, titles in [
+        ("Pin", "Pinned", ["Bread", "Lisbon"]),
+        ("Unpin", "No longer pinned", ["Lisbon", "Bread"]),
+        ("Archive", "Archived", ["Lisbon"]),
+        ("Unarchive", "Back in the list", ["Lisbon", "Bread"]),
+    ]:
+        menu.click()
+        page.locator("#head-menu").get_by_role("button", name=name, exact=True).click()
+        expect(page.locator("#head-menu")).to_be_hidden()
+        expect(page.locator("#snackbar")).to_contain_text(said)
+        expect(page.locator(".chat-row > a")).to_have_text(titles)
+
+
 @pytest.mark.slow
 def test_a_search_in_the_open_chat_moves_there_and_escape_leaves_it(
     page: Page, session: Session

@@ -11,6 +11,10 @@ const UNDO_MS = 8000;
 // Carries the deletion from the page of the deleted chat to the next page.
 const STORAGE_KEY = "deleting";
 const ID_IN_MENU = "00000000-0000-0000-0000-000000000000";
+const FLAG_TEXTS = {
+  pinned: ["chatNotPinned", "chatPinned"],
+  archived: ["chatNotArchived", "chatArchived"],
+};
 const list = document.getElementById("chats");
 let deletion = null; // {id, title, wasOpen}; the row is hidden, the chat is still in the database
 
@@ -91,6 +95,15 @@ document.addEventListener(
     newState === "open" && target.matches("[data-chat-menu]:empty") && fillMenu(target),
   true,
 );
+
+// A chat was pinned or archived, or no longer is: in the list, or in the head of the open chat.
+document.addEventListener("chat-flagged", ({ target, detail: { chat, flag, isOn } }) => {
+  target.closest(".menu")?.hidePopover();
+  const head = document.querySelector(`.chat-name[data-chat="${chat}"]`);
+  head?.toggleAttribute(`data-${flag}`, isOn);
+  list.dispatchEvent(new Event("refresh"));
+  showSnackbar(getText(FLAG_TEXTS[flag][Number(isOn)]));
+});
 
 // The list may be rendered again while the chat is still in it.
 document.addEventListener("htmx:afterSwap", hideDeletedRow);

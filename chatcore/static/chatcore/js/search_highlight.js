@@ -10,7 +10,7 @@ export async function showSearchResult(chat, seq, query) {
   globalThis.Highlight && CSS.highlights.set("found", new Highlight(...ranges));
   delete article.dataset.found;
   for (let frame = 0; frame < SCROLL_FRAMES; frame += 1) {
-    chat.timeline.scrollToMessage(article);
+    chat.timeline.scrollToMessage(article, ranges[0]);
     await new Promise((resolve) => requestAnimationFrame(resolve));
   }
   article.dataset.found = "";

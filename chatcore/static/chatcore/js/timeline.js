@@ -261,10 +261,14 @@ export class Timeline {
     return [...document.getElementById(id).content.cloneNode(true).children];
   }
 
-  // Scroll to a message, and do not follow the end any more.
-  scrollToMessage(article) {
+  // Scroll to a message, or to a range of its words, and do not follow the end any more.
+  scrollToMessage(article, words) {
     this.#isAtEnd = false;
     article.scrollIntoView({ block: "center" });
+    if (!words) return;
+    const { top, height } = words.getBoundingClientRect();
+    const view = this.scroller.getBoundingClientRect();
+    this.scroller.scrollTop += top + height / 2 - view.top - view.height / 2;
   }
 
   // Go to the newest message and stay at the end.
