@@ -49,10 +49,14 @@ PLACES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class OfferedModel:
-    """A model of a provider's list that the registry has not; an unknown window is None."""
+    """A model of a provider's list that the registry has not; an unknown window is None.
+
+    `is_for_chat` is False of one whose name says that it answers nothing, as an embedder's does.
+    """
 
     name: str
     window: int | None
+    is_for_chat: bool
 
 
 def parse_row(row: Mapping[str, object]) -> dict[str, object]:
@@ -77,13 +81,16 @@ def list_new_models(provider: Provider | None, rows: Iterable[object]) -> list[O
             continue
         catalog_model = catalog.look_up_model(name)
         known_values = {**(catalog_model.values if catalog_model else {}), **values}
-        offered[name] = OfferedModel(name=name, window=known_values.get("context_window_size"))
+        offered[name] = OfferedModel(
+            name=name,
+            window=known_values.get("context_window_size"),
+            is_for_chat=not any(word in name.lower() for word in WORDS_OF_OTHERS),
+        )
         if catalog_model:
             catalog_names.add(name)
 
     def rank(model: OfferedModel) -> tuple[bool, bool, str]:
-        is_other = any(word in model.name.lower() for word in WORDS_OF_OTHERS)
-        return is_other, model.name not in catalog_names, model.name
+        return not model.is_for_chat, model.name not in catalog_names, model.name
 
     return sorted(offered.values(), key=rank)
 

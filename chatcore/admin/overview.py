@@ -80,7 +80,7 @@ def _count_failures_of_providers() -> Card:
     name = Coalesce(F("model__provider__name"), F("session__model__provider__name"))
     rows, link = _rank_failures(name, since=timezone.now() - datetime.timedelta(hours=1))
     return {
-        "title": _("Providers that failed in the last hour"),
+        "title": _("Providers whose answers failed in the last hour"),
         "value": f"{len(rows):,}",
         "link": build_link("models_registry_provider"),
         "rows": [(provider or _("unknown"), f"{count:,}", link, None) for provider, count in rows],

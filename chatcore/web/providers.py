@@ -41,12 +41,14 @@ def list_providers() -> QuerySet[Provider]:
 
 
 def sort_providers() -> dict[str, list[Provider]]:
-    """Return those with a key, or that need none, as `ready`, and the `others`."""
+    """Return those with a key, or that need none, as `ready`, and the `others`.
+
+    One that somebody has switched on without naming a key needs none.
+    """
     sorted_providers: dict[str, list[Provider]] = {"ready": [], "others": []}
-    with_models = set(AiModel.objects.filter(is_active=True).values_list("provider", flat=True))
     for provider in list_providers():
         needs_no_key = provider.is_active and not provider.api_key_env
-        is_ready = provider.has_key() or (needs_no_key and provider.pk in with_models)
+        is_ready = provider.has_key() or needs_no_key
         sorted_providers["ready" if is_ready else "others"].append(provider)
     return sorted_providers
 

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chatcore.admin.overview import build_link
+from chatcore.admin.overview import MAX_ROWS, build_link
 from chatcore.extension import Card
 from compaction.admin.runs import ANY_REASON, WRONG_STATUSES
 from compaction.models import MAX_FRUITLESS_RUNS, CompactionRun, ModelCall, SessionState
@@ -28,6 +28,7 @@ def list_cards(request: HttpRequest) -> Iterator[Card]:
         yield _count_runs()
         yield _rate_summaries()
         yield _count_reasons()
+        yield _count_failed_calls()
     if request.user.has_perm("compaction.view_sessionstate"):
         yield _count_idle_sessions()
 
@@ -137,6 +138,23 @@ def _count_reasons() -> Card:
         "title": _("Failures of compaction in 7 days, by reason"),
         "value": f"{total:,}",
         "link": _link_runs(start, wrong=ANY_REASON),
+        "rows": rows,
+    }
+
+
+def _count_failed_calls() -> Card:
+    """Return which models gave summaries no answer in runs of the last hour."""
+    start = timezone.now() - timedelta(hours=1)
+    calls = ModelCall.objects.filter(
+        run__created_at__gte=start, refusal=ModelCall.Refusal.NO_ANSWER
+    ).order_by()
+    counts = calls.values_list("model").annotate(count=Count("pk")).order_by("-count")
+    link = _link_runs(start, wrong=ModelCall.Refusal.NO_ANSWER.value)
+    rows = [(model, f"{count:,}", link, None) for model, count in counts[:MAX_ROWS]]
+    return {
+        "title": _("Models whose summary calls failed in the last hour"),
+        "value": f"{sum(count for _model, count in counts):,}",
+        "link": link,
         "rows": rows,
     }
 

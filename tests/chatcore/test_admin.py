@@ -286,7 +286,7 @@ def test_the_first_page_counts_today_and_each_number_leads_to_its_list(
     )
     cards = {card["title"]: card for card in operator.get("/admin/").context["cards"]}
     assert cards["Failures today, by reason"]["rows"][0][:2] == ("provider_auth", "1")
-    assert cards["Providers that failed in the last hour"]["rows"][0][:2] == ("acme", "1")
+    assert cards["Providers whose answers failed in the last hour"]["rows"][0][:2] == ("acme", "1")
     assert cards["Money by day (UTC)"]["rows"][0][1:4:2] == ("9.00", 100)
     assert cards["Budgets near their limit"]["rows"][0][1] == "90 %"
     assert cards["Compaction runs today"]["value"] == "0"

@@ -122,6 +122,16 @@ def test_the_first_page_says_whether_summaries_are_good(
     ModelCall.objects.create(
         run=other, number=1, claim=1, kind="messages", part=1, attempt=1, refusal="nonsense"
     )
+    ModelCall.objects.create(
+        run=run,
+        number=9,
+        claim=1,
+        kind="messages",
+        part=1,
+        attempt=2,
+        refusal="no_answer",
+        model="scripted/test-model",
+    )
     CompactionRun.objects.create(session=full, status="failed", trigger="manual", policy="lota")
     CompactionRun.objects.create(session=full, status="rewound", trigger="manual", policy="lota")
     SessionState.objects.update_or_create(session=full, defaults={"fruitless": 2})
@@ -130,6 +140,8 @@ def test_the_first_page_says_whether_summaries_are_good(
     held = cards["Summaries that held, in 7 days"]
     assert held["value"] == "25.0%"
     assert [row[1] for row in held["rows"]] == ["1", "1", "1", "1"]
+    failed = cards["Models whose summary calls failed in the last hour"]
+    assert (failed["value"], failed["rows"][0][:2]) == ("1", ("scripted/test-model", "1"))
     reasons = cards["Failures of compaction in 7 days, by reason"]
     assert [row[:2] for row in reasons["rows"]] == [
         ("Nonsense", "1"),

@@ -4,7 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from models_registry.models import AiModel
+from models_registry.models import AiModel, Provider
 from tests.support.browsing import send_message
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -17,7 +17,7 @@ def test_a_server_is_connected_by_its_address_and_answers(
     page: Page, user: User, model: AiModel, scripted: ScriptedModel
 ) -> None:
     User.objects.update(is_superuser=True)
-    AiModel.objects.all().delete()
+    Provider.objects.all().delete()
     scripted.models = ["qwen3-8b", "text-embedder"]
     scripted.default = Reply(text="Here I am.")
     page.goto("/settings/#providers")
@@ -26,10 +26,15 @@ def test_a_server_is_connected_by_its_address_and_answers(
         scripted.base_url.removesuffix("/v1")
     )
     page.locator("#new-provider").get_by_role("button", name="Add").click()
-    page.get_by_label("qwen3-8b").check()
+    use = page.get_by_role("button", name="Use these models")
+    expect(use).to_be_focused()
+    expect(use).to_be_in_viewport()
+    expect(page.get_by_label("qwen3-8b")).to_be_checked()
+    page.reload()  # what was not chosen yet is offered again, and no key is asked for
+    expect(page.get_by_label("qwen3-8b")).to_be_checked()
     page.get_by_role("button", name="Use these models").click()
     expect(page.get_by_text("1 model added.")).to_be_visible()
-    page.goto("/")
+    page.get_by_role("link", name="Start to chat").click()
     send_message(page, "Hello")
     expect(page.locator(".answer .prose")).to_contain_text("Here I am.")
     assert scripted.requests[-1].json["model"] == "qwen3-8b"

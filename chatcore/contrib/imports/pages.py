@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404, render
 from chatcore.contrib.imports.chat_storing import count_projects
 from chatcore.contrib.imports.jobs import KEPT_FOR, measure_upload
 from chatcore.contrib.imports.models import Import
+from chatcore.models import Session
 from chatcore.web.chat_list import load_sidebar
 
 SHOWN_PROBLEMS = 500
@@ -30,6 +31,9 @@ def show_import(request: HttpRequest, pk: UUID) -> HttpResponse:
         "refused": problems.filter(session=None)[:SHOWN_PROBLEMS],
         "shown_problems": SHOWN_PROBLEMS,
         "days": KEPT_FOR.days,
+        "newest": Session.objects.list_for(request.user)
+        .filter(imported_as__belongs_to=row)
+        .first(),
     }
     if request.headers.get("HX-Request"):
         context["has_just_ended"] = not context["is_open"]

@@ -15,6 +15,8 @@ def accept_invitation(request: HttpRequest, token: str) -> HttpResponse:
     """Remember the invitation in this browser and lead to the form. Looking uses nothing up."""
     if request.user.is_authenticated:
         return redirect("home")
-    if settings.SIGN_UP == "closed" or not links.accept(request, token):
+    if settings.SIGN_UP == "closed":
+        return render(request, "invitations/closed.html", status=403)
+    if not links.accept(request, token):
         return render(request, "invitations/used.html", status=410)
     return redirect("account_signup")
