@@ -37,6 +37,7 @@ from chatcore.models.statements import (
     load_context_row,
     load_live_rows,
 )
+from chatcore.projects.system_text import join_texts
 from chatcore.providers import normal_form
 from chatcore.providers.base import ChatMessage, ToolCall
 
@@ -92,7 +93,7 @@ class ActiveRevision:
     @property
     def reference(self) -> str:
         """The text that is sent with the summary: the background, and the names of past files."""
-        return "\n\n".join(text for text in (self.background, self.past_files.text) if text)
+        return join_texts((self.background, self.past_files.text))
 
 
 # Not frozen, as ChatMessage is not, because there is one for each message of a context.
@@ -198,7 +199,10 @@ def iterate_live_messages(session: Session, revision: ActiveRevision) -> Iterato
     early_count = bisect_left(rows, revision.boundary_seq or 0, key=get_seq)
     early_messages = [_build_live_message(row) for row in rows[:early_count]]
     early_messages = _add_early_pairs(session, revision, early_messages)
-    edits = _load_edits(session, revision, early_messages)
+    edits = {}
+    if revision.has_edits:
+        early_ids = [message.pk for message in early_messages]
+        edits = load_edits(session, revision.boundary_seq, early_ids)
     late_messages = map(_build_live_message, rows[early_count:])
     messages: Iterable[LiveMessage] = chain(early_messages, late_messages)
     if revision.has_files:
@@ -341,19 +345,13 @@ def _find_callers(session: Session, result_seqs: Collection[int]) -> set[int]:
     return {seq for seq in caller_seqs if seq is not None}
 
 
-def _load_edits(
-    session: Session, revision: ActiveRevision, early_messages: Sequence[LiveMessage]
-) -> dict[int, tuple[str, str]]:
-    """Return the kind and replacement of the edits in force, by message id."""
-    if not revision.has_edits:
-        return {}
-    return load_edits(session, revision.boundary_seq, [message.pk for message in early_messages])
-
-
 def load_edits(
     session: Session, boundary_seq: int | None, early_ids: Collection[int]
 ) -> dict[int, tuple[str, str]]:
-    """Return the edits in force of messages from the boundary on, and of those with these ids."""
+    """Return the edits in force of messages from the boundary on, and of those with these ids.
+
+    Each has its kind and replacement.
+    """
     edits = ContextEdit.objects.filter(until_version=None).values_list(
         "message_id", "kind", "replacement"
     )

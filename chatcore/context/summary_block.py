@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from chatcore.projects.system_text import join_texts
 from chatcore.providers.base import ChatMessage
 
 ENVELOPE = (
@@ -38,11 +39,9 @@ def render_block(summary: str | None, background: str, placement: Mapping[str, A
     """
     if summary and placement.get("period"):
         summary = f"{placement['period']}\n{summary}"
-    reference = "\n\n".join(text for text in (summary, background) if text)
+    reference = join_texts((summary, background))
     parts = [placement.get("heading"), wrap_in_envelope(reference)] if reference else []
-    return "\n\n".join(
-        text for text in (*parts, placement.get("marker"), placement.get("nudge")) if text
-    )
+    return join_texts((*parts, placement.get("marker"), placement.get("nudge")))
 
 
 def count_wrapping_chars(

@@ -4,7 +4,7 @@ The text stands before the session's own system prompt. It is the same in every 
 with the same window, so a provider's cache serves all of them, and no compaction touches it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -97,8 +97,8 @@ def build_system_text(session: Session) -> str:
     return join_texts(texts)
 
 
-def join_texts(texts: Sequence[str]) -> str:
-    """Return the parts of a system text as one, without those that are empty."""
+def join_texts(texts: Iterable[str | None]) -> str:
+    """Return texts as one, with an empty line between two, without those that are empty."""
     return "\n\n".join(text for text in texts if text)
 
 

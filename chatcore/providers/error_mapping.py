@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from django.utils import timezone
 
+from chatcore.base.databases.outages import iterate_causes
 from chatcore.providers import overflow, refusal_bodies
 from chatcore.providers.answer_reader import ErrorEvent
 from chatcore.providers.base import Connection, Request
@@ -193,15 +194,13 @@ def _has_timed_out(error: BaseException) -> bool:
 
     One SDK's HTTP client names every failure of a connection a timeout.
     """
-    return any(isinstance(link, TimeoutError) for link in overflow.iterate_causes(error))
+    return any(isinstance(link, TimeoutError) for link in iterate_causes(error))
 
 
 def _explain_connection_failure(error: BaseException) -> str:
     # The innermost one is Python's own; those of aiohttp around it lack its message.
-    tls_error = None
-    for link in overflow.iterate_causes(error):
-        if isinstance(link, ssl.SSLError):
-            tls_error = link
+    tls_errors = (link for link in iterate_causes(error) if isinstance(link, ssl.SSLError))
+    tls_error = next(tls_errors, None)
     if isinstance(tls_error, ssl.SSLCertVerificationError):
         return (
             "The certificate of the provider's server was not accepted:"

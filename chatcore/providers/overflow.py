@@ -10,7 +10,7 @@ come too late or for nothing.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatcore.providers.base import Request, Usage
@@ -110,7 +110,6 @@ _KNOWN_OTHERWISE = re.compile(
     r"|certificate|out of memory|template",
     re.IGNORECASE,
 )
-_MAX_CAUSES = 10
 # A request of fewer tokens is not too long for any model that chats.
 MIN_SUSPECT_TOKENS = 2_000
 # No window is smaller; such a number limits a name, an id or a stop text.
@@ -185,37 +184,6 @@ def find_overflow_provider(text: str) -> str | None:
         return None
     providers = (name for name, regex in _OVERFLOW_REGEXES.items() if regex.search(text))
     return next(providers, None)
-
-
-def name_overflow(error: object) -> str | None:
-    """Return the provider in whose words an error says that a request is too long.
-
-    The error is an exception, a text, or a mapping as a provider sends it; its causes count too.
-    Returns an empty text for an overflow in nobody's words, and None for any other error.
-    """
-    for link in iterate_causes(error):
-        provider = find_overflow_provider(_join_texts(link))
-        if provider is not None:
-            return "" if provider == "unknown" else provider
-        if isinstance(link, ContextOverflow):
-            return ""
-    return None
-
-
-def iterate_causes(error: object) -> Iterator[object]:
-    """Yield an error and its causes, at most ten: an exception, a text, or a mapping."""
-    for _ in range(_MAX_CAUSES):
-        if error is None:
-            return
-        yield error
-        if isinstance(error, Mapping):
-            error = error.get("cause")
-        else:
-            error = getattr(error, "__cause__", None)
-
-
-def _join_texts(error: object) -> str:
-    return " ".join(str(part) for part in (error, getattr(error, "body", None)) if part)
 
 
 def recognize_overflow(

@@ -17,7 +17,7 @@ from chatcore.models import Attachment, ContextRevision, Message, OutputFile, Se
 from chatcore.sessions.archive import archive_surplus_sessions
 from chatcore.sessions.drafts import FIRST_VERSION, SessionDraft, store_edits
 from chatcore.signals import session_forked
-from chatcore.turns.versions import MessageSuperseded
+from chatcore.turns.versions import get_current_message
 
 # These columns refer to other rows of the source, so the copy of a message has none of them.
 UNCOPIED_COLUMNS = ("id", "turn_id", "replaces_id", "branch", "branch_after", "context_version")
@@ -62,8 +62,7 @@ def fork_session(
 def _copy_session(message: Message, on_stored: Callable[[Session], object]) -> Session:
     """Return a complete fork. Raises SourceChanged and MessageSuperseded."""
     source = Session.objects.get(pk=message.session_id)
-    if source.messages.get(pk=message.pk).branch is not None:
-        raise MessageSuperseded("The message was superseded; bring its version back first.")
+    get_current_message(source, message)
     messages = _select_messages_to_copy(source, message)
     last_seq = messages.aggregate(last=Max("seq"))["last"] or 0
     history_state = _read_history_state(source, last_seq)

@@ -233,15 +233,13 @@ def _ask_policy(turn: Turn, call: PreparedCall, error: ContextOverflow) -> Prepa
 
 def describe_what_remains(model: AiModel, request: Request) -> str:
     """Return a sentence with the sizes of what cannot be left out of a request."""
-    parts = {
-        "the system prompt": replace(request, messages=(), tools=()),
-        "the tools": replace(request, messages=(), system="", preface=""),
-        "the newest message": replace(
-            request, messages=request.messages[-1:], tools=(), system="", preface=""
-        ),
-    }
     compactor = get_compactor()
     empty = replace(request, messages=(), tools=(), system="", preface="")
+    parts = {
+        "the system prompt": replace(empty, system=request.system, preface=request.preface),
+        "the tools": replace(empty, tools=request.tools),
+        "the newest message": replace(empty, messages=request.messages[-1:]),
+    }
     base = compactor.estimate_request(model, empty)
     sizes = {name: compactor.estimate_request(model, part) - base for name, part in parts.items()}
     told = [f"{name} (about {size:,} tokens)" for name, size in sizes.items() if size > 0]

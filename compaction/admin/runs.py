@@ -17,13 +17,14 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from chatcore.admin.base import ChatcoreAdmin
+from chatcore.projects.system_text import join_texts
 from chatcore.sessions import verification
 from compaction import policies
 from compaction.admin import calls, timeline
 from compaction.admin.base import find_session, render_difference, render_preformatted, render_table
 from compaction.models import OPEN_STATUSES, CompactionRun, ModelCall
 from compaction.runs import engine, queue, tasks
-from compaction.sessions.session_memory import join_texts, list_memories
+from compaction.sessions.session_memory import list_memories
 
 Status = CompactionRun.Status
 # The acts with a button on the page, with the runs that have it.

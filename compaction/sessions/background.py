@@ -7,13 +7,14 @@ from uuid import UUID
 from django.db import transaction
 
 from chatcore.models import Session
+from chatcore.projects.system_text import join_texts
 from chatcore.sessions import changes
 from compaction.sessions.session_context import (
     NoSuchSession,
     SessionContext,
     load_session_context,
 )
-from compaction.sessions.session_memory import join_texts, list_memories
+from compaction.sessions.session_memory import list_memories
 from compaction.sessions.transcripts import set_background
 
 NOTHING: Mapping[str, object] = {}

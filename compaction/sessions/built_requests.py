@@ -7,6 +7,7 @@ from chatcore.context import builder
 from chatcore.context.clearing import clear_again, list_applied_edits
 from chatcore.files.rendering import replace_file_texts
 from chatcore.models import Session
+from chatcore.projects.system_text import join_texts
 from chatcore.providers.base import Request
 from chatcore.turns.prepared_calls import build_next_request
 from compaction.core import attachments
@@ -99,7 +100,7 @@ def append_system_text(request: Request, text: str) -> Request:
 
     The preface is unchanged, because providers may cache it for longer.
     """
-    return replace(request, system="\n\n".join(part for part in (request.system, text) if part))
+    return replace(request, system=join_texts((request.system, text)))
 
 
 def build_model_facts(model: AiModel, request: Request) -> SessionFacts:
@@ -121,8 +122,7 @@ def _join_summary_texts(request: Request) -> str | None:
     aside_texts = [
         message.content for message in request.messages if message.aside and not message.recalled
     ]
-    texts = [text for text in (request.system_summary, request.preface, *aside_texts) if text]
-    return "\n\n".join(texts) or None
+    return join_texts((request.system_summary, request.preface, *aside_texts)) or None
 
 
 def _remove_summary(request: Request) -> str:

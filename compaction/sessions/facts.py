@@ -117,7 +117,7 @@ def load_session_facts(session_id: UUID) -> SessionFacts | None:
         return None
     shared_text = system_text.load_shared_text(row["project_id"]) if row["project_id"] else None
     past_files = _load_past_files(session_id, row)
-    reference = "\n\n".join(text for text in (row["background"], past_files.text) if text)
+    reference = system_text.join_texts((row["background"], past_files.text))
     model_name = _join_model_name(row["provider_name"], row["model_name"])
     facts = SessionFacts(
         session_id=session_id,

@@ -3,7 +3,7 @@
 An app takes part by `session_memory` in its configuration: the dotted path of a SessionMemory.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Protocol
 from uuid import UUID
@@ -142,8 +142,3 @@ def list_memories() -> tuple[SessionMemory, ...]:
 def find_memory_with_work(context: "SessionContext") -> SessionMemory | None:
     """Return the first app that has work for a run of this session."""
     return next((memory for memory in list_memories() if memory.needs_run(context)), None)
-
-
-def join_texts(texts: Iterator[str]) -> str:
-    """Return the texts that are not empty, with an empty line between two."""
-    return "\n\n".join(text for text in texts if text)

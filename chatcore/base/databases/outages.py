@@ -130,17 +130,17 @@ SYSTEM_OUTAGES = {
 
 def find_outage(error: BaseException) -> Outage | None:
     """Return the outage behind an error, or None if the error has another reason."""
-    for cause in _iterate_causes(error):
+    for cause in iterate_causes(error):
         outage = _classify_error(cause)
         if outage:
             return outage
     return None
 
 
-def _iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
+def iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
     """Yield the first cause first: the driver knows more than Django, which wraps its error."""
     if error is not None:
-        yield from _iterate_causes(error.__cause__)
+        yield from iterate_causes(error.__cause__)
         yield error
 
 

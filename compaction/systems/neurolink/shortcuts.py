@@ -10,6 +10,7 @@ from typing import TypedDict, Unpack
 from uuid import UUID
 
 from chatcore.providers import overflow
+from chatcore.providers.errors import ContextOverflow
 from compaction.core.policy import Policy
 from compaction.core.transcript import TranscriptEntry
 from compaction.models import CompactionRun
@@ -25,6 +26,8 @@ from compaction.systems.neurolink.budget_check import (
     estimate_tokens,
     truncate_to_token_budget,
 )
+
+MAX_CAUSES = 10
 
 __all__ = [
     "BudgetCheck",
@@ -187,12 +190,29 @@ def is_context_overflow_error(error: object) -> bool:
     The error is an exception, a text, or a mapping as a provider sends it. (NeuroLink, Error
     Detection)
     """
-    return overflow.name_overflow(error) is not None
+    return _name_overflow(error) is not None
 
 
 def get_context_overflow_provider(error: object) -> str | None:
     """Return the provider in whose words an error says so, or None."""
-    return overflow.name_overflow(error) or None
+    return _name_overflow(error) or None
+
+
+def _name_overflow(error: object) -> str | None:
+    """Return the provider in whose words an error or one of its causes says so.
+
+    Empty for an overflow in nobody's words, None for any other error.
+    """
+    for _ in range(MAX_CAUSES):
+        texts = (str(part) for part in (error, getattr(error, "body", None)) if part)
+        provider = overflow.find_overflow_provider(" ".join(texts))
+        if provider is not None or isinstance(error, ContextOverflow):
+            return "" if provider in (None, "unknown") else provider
+        if isinstance(error, Mapping):
+            error = error.get("cause")
+        else:
+            error = getattr(error, "__cause__", None)
+    return None
 
 
 def _load_nonempty_context(
