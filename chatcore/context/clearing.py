@@ -44,13 +44,9 @@ class Clearing:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Clearing":
-        """Return what `to_json` returned."""
+        """Return what is stored of one."""
         tools = ClearToolsEdit(**value["tools"]) if value["tools"] else None
         return cls(tools=tools, kept_thinking_turns=value["kept_thinking_turns"])
-
-    def to_json(self) -> dict[str, object]:
-        """Return it in the form in which it is stored."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +175,7 @@ def store_clearing(turn: Turn, clearing: Clearing | None) -> None:
 
     A turn whose status has changed meanwhile is left alone.
     """
-    turn.clearing = {"edits": clearing.to_json(), "applied": []} if clearing else None
+    turn.clearing = {"edits": asdict(clearing), "applied": []} if clearing else None
     Turn.objects.filter(pk=turn.pk, status=turn.status).update(clearing=turn.clearing)
 
 

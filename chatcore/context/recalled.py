@@ -95,12 +95,11 @@ def insert_block(
     messages: Sequence[ChatMessage], stored_recall: StoredRecall | None
 ) -> tuple[ChatMessage, ...]:
     """Return the messages with the block right before the question that it was looked for."""
-    text = render_block(list_passages(stored_recall)) if stored_recall else ""
-    if not stored_recall or not text:
+    if not stored_recall:
         return tuple(messages)
     index = summary_block.find_insert_index(messages, stored_recall["question"] - 1)
-    block = ChatMessage(role="user", content=text, aside=True, recalled=True)
-    return (*messages[:index], block, *messages[index:])
+    text = render_block(list_passages(stored_recall))
+    return summary_block.insert_aside(messages, index, text, recalled=True)
 
 
 def remove_block(request: Request) -> Request:

@@ -71,10 +71,20 @@ def insert_gap(
     index = next(
         (index for index, seq in enumerate(numbers) if seq >= (boundary_seq or 0)), len(messages)
     )
-    if not text or not index:
+    return insert_aside(messages, index, text if index else "")
+
+
+def insert_aside(
+    messages: Sequence[ChatMessage], index: int, text: str, *, recalled: bool = False
+) -> tuple[ChatMessage, ...]:
+    """Return the messages with a text at this index that the user did not write, if there is one.
+
+    A protocol in which roles must alternate joins it with the next message later.
+    """
+    if not text:
         return tuple(messages)
-    mark = ChatMessage(role="user", content=text, aside=True)
-    return (*messages[:index], mark, *messages[index:])
+    aside = ChatMessage(role="user", content=text, aside=True, recalled=recalled)
+    return (*messages[:index], aside, *messages[index:])
 
 
 def get_place(placement: Mapping[str, object]) -> str:
@@ -89,16 +99,14 @@ def insert_block(
 
     It is the first message, or it follows the message with number `after_seq` and the results of
     its tool calls. If the block belongs to the system text, the messages are returned as they are.
-    A protocol in which roles must alternate joins the block with the next message later.
     """
     summary_place = get_place(placement)
-    if not text or summary_place not in ("first_user", "last_user"):
-        return tuple(messages)
-    index = 0
+    if summary_place == "first_user":
+        return insert_aside(messages, 0, text)
     if summary_place == "last_user":
         index = find_insert_index(messages, placement.get("after_seq"))
-    block = ChatMessage(role="user", content=text, aside=True)
-    return (*messages[:index], block, *messages[index:])
+        return insert_aside(messages, index, text)
+    return tuple(messages)
 
 
 def find_insert_index(messages: Sequence[ChatMessage], seq: int | None) -> int:

@@ -116,8 +116,6 @@ def _find_known_dialect(name: str) -> Dialect:
 
 Facts = dict[str, object]
 
-# For connections that belong to no row of the registry.
-_learned: dict[tuple[str, str], Facts] = {}
 _MAX_TOKENS_FIELDS = ("max_tokens", "max_completion_tokens")
 # Fields of a request that are not needed for an answer, beside the session's params.
 _OWN_FIELDS = (
@@ -145,10 +143,7 @@ _NO_SYSTEM_ROLE = re.compile(
 
 def apply_facts(connection: Connection, model: str) -> Connection:
     """Return the connection with what was learned of its server among its options."""
-    if connection.keep_facts is None:
-        facts = _learned.get((connection.base_url, model), {})
-    else:
-        facts = dict(connection.learned.get(model, {}))
+    facts = connection.learned.get(model)
     return add_facts(connection, facts, goes_first=False) if facts else connection
 
 
@@ -165,9 +160,6 @@ async def remember(connection: Connection, model: str, facts: Facts) -> None:
     """Use facts for the server's later requests too, after a request in their form was answered."""
     if connection.keep_facts is not None:
         await connection.keep_facts(model, facts)
-        return
-    key = (connection.base_url, model)
-    _learned[key] = join_facts(_learned.get(key, {}), facts)
 
 
 def join_facts(known: Mapping[str, Any], new: Mapping[str, Any]) -> Facts:

@@ -141,14 +141,10 @@ PROVIDER = OpenAIProvider()
 
 async def fetch_answer(connection: Connection, path: str, body: Mapping[str, object]) -> Any:
     """Send a body to a path of the provider and return its JSON. Raises only ProviderErrors."""
-    import httpx2
-
-    openai = await provider_client.load_sdk(PROVIDER.sdk_name)
-    with translate_errors(openai, connection):
-        client = await PROVIDER.open_client(openai, connection)
-        sent_body = dict(body) | connection.options.get("body", {})
-        response = await client.post(f"/{path}", cast_to=httpx2.Response, body=sent_body)
-        answer = response.json()
+    chunks = [chunk async for chunk in stream_answer(connection, path, body)]
+    answer = None
+    with suppress(ValueError):
+        answer = json.loads(b"".join(chunks))
     if not isinstance(answer, dict):
         raise ProviderUnavailable("The provider's answer is no JSON object.")
     return answer
@@ -157,7 +153,7 @@ async def fetch_answer(connection: Connection, path: str, body: Mapping[str, obj
 async def stream_answer(
     connection: Connection, path: str, body: Mapping[str, object]
 ) -> AsyncGenerator[bytes]:
-    """Send a body that asks for a stream, and yield the answer's bytes as they arrive.
+    """Send a body to a path of the provider, and yield the answer's bytes as they arrive.
 
     Each piece must come within the provider's timeout. Raises only ProviderErrors.
     """

@@ -16,7 +16,8 @@ from compaction.requests.measured_request import (
     measure_request,
 )
 from compaction.sessions import calibration, session_context
-from compaction.sessions.built_requests import build_model_facts, keep_entries, parse_request
+from compaction.sessions.built_requests import keep_entries, parse_request
+from compaction.sessions.facts import SessionFacts, build_model_facts
 from compaction.sessions.session_context import SessionContext
 from models_registry.models import AiModel
 
@@ -95,11 +96,11 @@ def learn_window(model: AiModel, tokens: int) -> None:
 
 def learn_token_count(model: AiModel, request: Request, tokens: int) -> None:
     """Learn from a provider's count of a sent request how its model counts tokens."""
-    facts = build_model_facts(model, request)
-    transcript = parse_request(request, None, family=facts.model.family).transcript
+    facts = build_model_facts(model)
+    transcript = parse_request(request, None, family=facts.family).transcript
     calibration.learn_from_response(
-        facts.model.name,
-        calibration.load_calibration(facts.model.name, facts.model.window),
+        facts.name,
+        calibration.load_calibration(facts.name, facts.window),
         real_tokens=tokens,
         # ONECLAW counts by CHARS_PER_TOKEN_ESTIMATE, which is what a ratio refers to.
         estimate=lambda: estimate_transcript(transcript, ONECLAW),
@@ -108,9 +109,11 @@ def learn_token_count(model: AiModel, request: Request, tokens: int) -> None:
 
 def _measure_stateless_request(model: AiModel, request: Request) -> MeasuredRequest:
     """Measure the request as a session's next one, by the policy of its model or the project."""
-    facts = build_model_facts(model, request)
-    is_automatic = facts.is_automatic and policies.is_compaction_automatic()
-    facts = replace(facts, is_automatic=is_automatic)
+    facts = SessionFacts(
+        model=build_model_facts(model),
+        max_tokens=request.max_tokens,
+        is_automatic=policies.is_compaction_automatic(),
+    )
     policy_name, policy = policies.choose_policy(facts.model.policy)
     context = SessionContext(
         facts=facts,

@@ -14,10 +14,9 @@ from compaction.core import attachments
 from compaction.core.estimate import LastUsage, build_counter, estimate_transcript
 from compaction.core.systems import describe_traits
 from compaction.core.transcript import Transcript, TranscriptEntry
-from compaction.sessions.facts import ModelFacts, SessionFacts, count_tool_rounds
+from compaction.sessions.facts import count_tool_rounds
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.translation import serialize_tools, to_entry
-from models_registry.models import AiModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,21 +100,6 @@ def append_system_text(request: Request, text: str) -> Request:
     The preface is unchanged, because providers may cache it for longer.
     """
     return replace(request, system=join_texts((request.system, text)))
-
-
-def build_model_facts(model: AiModel, request: Request) -> SessionFacts:
-    """Return the facts of a request that belongs to no session; this takes no query."""
-    return SessionFacts(
-        model=ModelFacts(
-            name=str(model),
-            family=model.provider.family,
-            window=model.context_window_size,
-            max_input=model.max_input_tokens,
-            output_reserve=model.output_reserve,
-            policy=model.policy,
-        ),
-        max_tokens=request.max_tokens,
-    )
 
 
 def _join_summary_texts(request: Request) -> str | None:

@@ -161,6 +161,18 @@ def load_session_facts(session_id: UUID) -> SessionFacts | None:
     return _add_files(facts, row) if row["has_attachments"] else facts
 
 
+def build_model_facts(model: AiModel) -> ModelFacts:
+    """Return what is known of a model of the registry; this takes no query."""
+    return ModelFacts(
+        name=str(model),
+        family=model.provider.family,
+        window=model.context_window_size,
+        max_input=model.max_input_tokens,
+        output_reserve=model.output_reserve,
+        policy=model.policy,
+    )
+
+
 def describe_model(facts: SessionFacts, *, provider: str, model: str) -> SessionFacts:
     """Return the facts with the sizes of the registry's model, else of the catalog's."""
     name = model or facts.model.name.partition("/")[2]
@@ -170,20 +182,18 @@ def describe_model(facts: SessionFacts, *, provider: str, model: str) -> Session
     else:
         row = AiModel.objects.find_by_name(name)
     if row is not None:
-        family, model_policy, values = row.provider.family, row.policy, vars(row)
+        model_facts = build_model_facts(row)
     else:
         catalog_model = look_up_model(name)
-        family, model_policy = provider, ""
         values = catalog_model.values if catalog_model else {}
-    model_facts = replace(
-        facts.model,
-        name=str(row) if row else _join_model_name(provider, name),
-        family=family,
-        window=values.get("context_window_size"),
-        max_input=values.get("max_input_tokens"),
-        output_reserve=values.get("output_reserve"),
-        policy=model_policy,
-    )
+        model_facts = ModelFacts(
+            name=_join_model_name(provider, name),
+            family=provider,
+            window=values.get("context_window_size"),
+            max_input=values.get("max_input_tokens"),
+            output_reserve=values.get("output_reserve"),
+        )
+    model_facts = replace(model_facts, summary_model=facts.model.summary_model)
     return replace(facts, model=model_facts, last_usage=None)
 
 

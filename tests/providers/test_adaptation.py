@@ -1,11 +1,9 @@
 """Servers that are known by no name, and say in their refusal what they need."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from chatcore.providers import dialects
 from chatcore.providers.base import ChatMessage, Request
 from tests.support.provider_calls import (
     LOOK,
@@ -28,14 +26,6 @@ from tests.support.strict_servers import (
     require_reasoning_of_calls,
     require_signatures,
 )
-
-
-@pytest.fixture(autouse=True)
-def forgotten_dialects() -> Iterator[None]:
-    """Let no test know what another one has learned."""
-    dialects._learned.clear()
-    yield
-    dialects._learned.clear()
 
 
 def build_history(provider_data: dict[str, Any] | None = None) -> Request:
@@ -134,9 +124,10 @@ async def test_a_thought_whose_opening_tag_the_template_writes_is_learned(
 
     thoughtful = "Hm, the user says hello.\n</think>\n\nHello."
     scripted.script(cut(thoughtful), cut(thoughtful), cut("Hello again."), cut("Bye."))
+    connection = build_connection(scripted, "openai")
     answers = []
     for _ in range(4):
-        parts = await collect_parts(build_connection(scripted, "openai"))
+        parts = await collect_parts(connection)
         answers.append((join_reasoning(parts), join_text(parts)))
     assert answers == [
         ("", thoughtful),  # nobody could tell
@@ -148,6 +139,7 @@ async def test_a_thought_whose_opening_tag_the_template_writes_is_learned(
 
 async def test_an_answer_may_speak_of_a_closing_tag(scripted: ScriptedModel) -> None:
     scripted.script(Reply(text="It ends with `</think>`, mostly."), Reply(text="Bye."))
+    connection = build_connection(scripted, "openai")
     for text in ("It ends with `</think>`, mostly.", "Bye."):
-        parts = await collect_parts(build_connection(scripted, "openai"))
+        parts = await collect_parts(connection)
         assert (join_reasoning(parts), join_text(parts)) == ("", text)

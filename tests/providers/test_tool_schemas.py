@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatcore.providers import dialects
 from chatcore.providers.base import Tool
 from chatcore.providers.tool_schemas import flatten_schema, simplify_schema
 from tests.support.provider_calls import (
@@ -27,13 +26,6 @@ NUMBER: dict[str, Any] = {"type": "integer"}
 # Gemini's refusals name each of these.
 FOREIGN_KEYWORDS = {"$ref", "$schema", "$defs", "const", "exclusiveMinimum", "oneOf", "allOf"}
 FOREIGN_KEYWORDS |= {"additionalProperties", "propertyNames", "default", "not", "format"}
-
-
-@pytest.fixture(autouse=True)
-def forgotten_refusals() -> Iterator[None]:
-    """Let no test know what another one has learned."""
-    yield
-    dialects._learned.clear()
 
 
 def test_choices_at_the_top_become_one_object() -> None:

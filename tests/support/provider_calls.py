@@ -14,6 +14,7 @@ from chatcore.providers.base import (
     TextDelta,
     Tool,
 )
+from chatcore.providers.dialects import join_facts
 from chatcore.providers.errors import ProviderError
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
@@ -27,7 +28,14 @@ LOOK = Tool(name="look", description="Look at it.", parameters=SCHEMA)
 def build_connection(scripted: ScriptedModel, protocol: str, **other: Any) -> Connection:
     base_url = scripted.base_url if protocol == "openai" else scripted.anthropic_base_url
     settings: dict[str, Any] = {"api_key": KEY, "timeout_seconds": 10, "max_retries": 0} | other
-    return Connection(protocol=protocol, base_url=base_url, **settings)
+    learned: dict[str, dict[str, object]] = {}
+
+    async def keep_facts(model: str, facts: dict[str, object]) -> None:
+        learned[model] = join_facts(learned.get(model, {}), facts)
+
+    return Connection(
+        protocol=protocol, base_url=base_url, learned=learned, keep_facts=keep_facts, **settings
+    )
 
 
 def make_request(*messages: ChatMessage, **other: Any) -> Request:
