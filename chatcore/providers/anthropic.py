@@ -93,19 +93,6 @@ _EFFORTS = {"low": "low", "medium": "medium", "high": "high", "xhigh": "max", "m
 _TOOL_CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 
 
-PARAM_NAMES = frozenset(
-    {
-        *_SHARED_PARAMS,
-        "cache_control",
-        "metadata",
-        "output_config",
-        "stop_sequences",
-        "thinking",
-        "tool_choice",
-    }
-)
-
-
 class AnthropicProvider(ProviderClient):
     """Messages.
 
@@ -124,7 +111,17 @@ class AnthropicProvider(ProviderClient):
         "vertex": provider_client.build_vertex_client,
     }
     vendor_host = "api.anthropic.com"
-    param_names = PARAM_NAMES
+    param_names = frozenset(
+        {
+            *_SHARED_PARAMS,
+            "cache_control",
+            "metadata",
+            "output_config",
+            "stop_sequences",
+            "thinking",
+            "tool_choice",
+        }
+    )
 
     def send(
         self, client: "AsyncAnthropic", connection: Connection, request: Request

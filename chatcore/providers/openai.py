@@ -68,30 +68,6 @@ _USUAL_DIALECT = Dialect()
 _FOREIGN_SIGNATURE = {"google": {"thought_signature": "skip_thought_signature_validator"}}
 
 
-PARAM_NAMES = frozenset(
-    {
-        "frequency_penalty",
-        "logit_bias",
-        "max_tokens",
-        "min_p",
-        "n",
-        "parallel_tool_calls",
-        "presence_penalty",
-        "prompt_cache_key",
-        "reasoning_effort",
-        "repetition_penalty",
-        "response_format",
-        "seed",
-        "stop",
-        "temperature",
-        "tool_choice",
-        "top_k",
-        "top_p",
-        "verbosity",
-    }
-)
-
-
 class OpenAIProvider(ProviderClient):
     """Chat completions.
 
@@ -108,7 +84,28 @@ class OpenAIProvider(ProviderClient):
     models_path = "/models"
     platform_clients: ClassVar = {"azure": provider_client.build_azure_client}
     vendor_host = "api.openai.com"
-    param_names = PARAM_NAMES
+    param_names = frozenset(
+        {
+            "frequency_penalty",
+            "logit_bias",
+            "max_tokens",
+            "min_p",
+            "n",
+            "parallel_tool_calls",
+            "presence_penalty",
+            "prompt_cache_key",
+            "reasoning_effort",
+            "repetition_penalty",
+            "response_format",
+            "seed",
+            "stop",
+            "temperature",
+            "tool_choice",
+            "top_k",
+            "top_p",
+            "verbosity",
+        }
+    )
 
     def stream(self, connection: Connection, request: Request) -> AsyncGenerator[StreamPart]:
         parts = super().stream(connection, request)

@@ -144,15 +144,13 @@ async def _work_on_turn(
             await _close(work, lifecycle.close_cancelled_turn)
         except (TurnLost, Turn.DoesNotExist, Session.DoesNotExist):
             _log_loss(work)
-        except CallRefused as error:
-            detail = f"{error.reason} Your message is kept."
+        except (CallRefused, ProviderError) as error:
+            if isinstance(error, CallRefused):
+                detail = f"{error.reason} Your message is kept."
+            else:
+                detail = error.detail
             problem = lifecycle.build_problem(
                 error.type, detail, status=error.status, retry_after=error.retry_after
-            )
-            await _close(work, lifecycle.close_failed_turn, problem)
-        except ProviderError as error:
-            problem = lifecycle.build_problem(
-                error.type, error.detail, status=error.status, retry_after=error.retry_after
             )
             await _close(work, lifecycle.close_failed_turn, problem)
         except Exception as error:

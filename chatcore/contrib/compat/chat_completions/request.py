@@ -33,7 +33,7 @@ from chatcore.contrib.compat.programs import (
     name_thread,
 )
 from chatcore.providers.errors import InvalidParam
-from chatcore.providers.openai import PARAM_NAMES
+from chatcore.providers.openai import PROVIDER
 from chatcore.providers.params import list_extra_names
 from chatcore.providers.protocols import load_protocol
 from chatcore.tools.mcp.catalog import McpTool
@@ -61,7 +61,7 @@ HARMLESS_FIELDS = frozenset(
 )
 # How a client asks for a search of the provider's servers, beside its tools.
 SEARCH_OPTIONS = "web_search_options"
-KNOWN_FIELDS = OWN_FIELDS | HARMLESS_FIELDS | PARAM_NAMES | {SEARCH_OPTIONS}
+KNOWN_FIELDS = OWN_FIELDS | HARMLESS_FIELDS | PROVIDER.param_names | {SEARCH_OPTIONS}
 NOT_CARRIED = (
     "It is not passed on to the provider of this model. An operator can allow that in the"
     " provider's option `params`."
@@ -246,7 +246,7 @@ def build_ignored_header(names: Collection[str]) -> dict[str, str]:
 
 
 def _list_ignored_fields(body: Mapping[str, Any], model: AiModel) -> list[str]:
-    params = {name: body[name] for name in PARAM_NAMES if body.get(name) is not None}
+    params = {name: body[name] for name in PROVIDER.param_names if body.get(name) is not None}
     ignored_params = load_protocol(model.provider.protocol).list_ignored_params(params)
     extra_names = list_extra_names(model.provider)
     has_names = any(
@@ -299,7 +299,7 @@ def _parse_params(
     choice = body.get("tool_choice")
     if isinstance(choice, Mapping) and choice.get("type") == "custom":
         values["tool_choice"] = {"type": "function", "function": choice.get("custom")}
-    names = PARAM_NAMES if has_tools else PARAM_NAMES - TOOL_PARAMS
+    names = PROVIDER.param_names if has_tools else PROVIDER.param_names - TOOL_PARAMS
     extra_names = list_extra_names(model.provider) - names - TOOL_PARAMS
     params = _select_params(values, names)
     params.pop("n", None)  # it can only be 1

@@ -45,13 +45,13 @@ from chatcore.contrib.compat.programs import (
     find_program,
     name_thread,
 )
-from chatcore.providers.anthropic import PARAM_NAMES
+from chatcore.providers.anthropic import PROVIDER
 from chatcore.providers.base import parse_count
 from chatcore.providers.params import get_thinking, list_extra_names
 from chatcore.providers.protocols import load_protocol
 from models_registry.models import AiModel
 
-OWN_NAMES = PARAM_NAMES - {"metadata"}
+OWN_NAMES = PROVIDER.param_names - {"metadata"}
 TRANSLATED_NAMES = frozenset(
     {
         "temperature",
