@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db.backends.utils import CursorWrapper
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -183,6 +184,24 @@ def test_what_requests_share_is_stored_once(session: Session, scripted: Scripted
     newest_layout = SentRequest.objects.order_by("pk").last().layout  # type: ignore[union-attr]
     assert newest_layout["messages"] == [[1, 9]]
     assert not SentText.objects.filter(text__contains="Ostrich").exists()
+
+
+def test_a_request_without_a_new_text_takes_one_statement(
+    session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements: list[str] = []
+    execute = CursorWrapper.execute
+
+    def note(self: Any, sql: str, params: Any = None) -> Any:
+        if "chatcore_sentrequest" in sql or "chatcore_senttext" in sql:
+            statements.append(sql)
+        return execute(self, sql, params)
+
+    Session.objects.filter(pk=session.pk).update(system_prompt="Be brief.")
+    say(session, "Tea?")
+    monkeypatch.setattr(CursorWrapper, "execute", note)
+    say(session, "With milk?")
+    assert len(statements) == 1, statements
 
 
 def test_an_answer_still_shows_the_context_that_it_had(
