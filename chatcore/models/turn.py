@@ -46,7 +46,7 @@ class Turn(OwnedRow):
     """A user message and everything up to the next one, while it is generated and afterwards.
 
     The process that generates it renews `lease_until`. A running turn whose lease has ended belongs
-    to a dead process; another process closes it.
+    to a dead process; another process closes it. On the same machine, `process` shows it at once.
     """
 
     class Status(models.TextChoices):
@@ -71,6 +71,12 @@ class Turn(OwnedRow):
     )
     status = models.CharField(max_length=16, choices=Status.choices, default=Status.RUNNING)
     lease_until = models.DateTimeField()
+    process = models.UUIDField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="The process that answers it, while it does; null: not known.",
+    )
     cancel_requested = models.BooleanField(default=False)
     idempotency_key = models.CharField(max_length=255, null=True, blank=True)
     payload_hash = models.CharField(max_length=64, blank=True)

@@ -27,7 +27,13 @@ from chatcore.tools.mcp import catalog
 from chatcore.turns import capacity, client_tools, lifecycle, versions, waiting
 from chatcore.turns.announcements import announce_halt
 from chatcore.turns.generation import generate_answer, resume_answer
-from chatcore.turns.leases import TurnRunning, compute_lease_end, find_open_turn, refuse_open_turn
+from chatcore.turns.leases import (
+    TurnRunning,
+    compute_lease_end,
+    find_open_turn,
+    find_own_process,
+    refuse_open_turn,
+)
 from chatcore.turns.lifecycle import close_dead_turn, recover_dead_turns
 from chatcore.turns.messages import build_created_event, store_message
 from chatcore.turns.waiting import Approval
@@ -382,7 +388,8 @@ def _require_answerable(session: Session, model: AiModel | None) -> None:
 
 def _build_turn(session: Session, **fields: object) -> Turn:
     notices = apply_losses(session)
-    return Turn(session=session, lease_until=compute_lease_end(), notices=notices, **fields)
+    lease = {"lease_until": compute_lease_end(), "process": find_own_process()}
+    return Turn(session=session, notices=notices, **lease, **fields)
 
 
 def _build_started_event(question: Message) -> NewEvent:
@@ -432,7 +439,8 @@ def _continue_turn(turn: Turn, reservation: contextlib.ExitStack) -> None:
     reservation.enter_context(capacity.reserve_turn(turn.session.owner_id))
     turn.status = Turn.Status.RUNNING
     turn.lease_until = compute_lease_end()
-    turn.save(update_fields=["status", "lease_until"])
+    turn.process = find_own_process()
+    turn.save(update_fields=["status", "lease_until", "process"])
     transaction.on_commit(lambda: turn_runner.launch(turn.pk, resume_answer))
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
+from django.conf import settings
 from django.db import Error as DatabaseProblem
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -19,6 +20,7 @@ from django.db.models.functions import Now
 
 from chatcore.base.databases.clock import read_clock
 from chatcore.base.databases.literals import Literal
+from chatcore.base.process_locks import get_own_process, list_dead_processes
 from chatcore.base.threads import LEASES
 from chatcore.models import Session, Turn, statements
 from chatcore.models.statements import MEASURED_COLUMNS
@@ -133,14 +135,22 @@ def compute_lease_end() -> CombinedExpression:
     return Now() + LEASE
 
 
+def find_own_process() -> UUID | None:
+    """Return the process that answers the turns which begin here; None if another one may."""
+    return None if settings.CHATCORE.get("RUNNER") else get_own_process()
+
+
 def query_dead_turns() -> QuerySet[Turn]:
     """Return the running turns whose process has died.
 
-    Nobody writes a lease that lasts longer than LEASE. One that seems to was written by a clock
-    that was wrong, and would keep its session closed until then.
+    One of this machine is known to be dead at once, by the lock that it held; of others, the lease
+    has to end. Nobody writes a lease that lasts longer than LEASE. One that seems to was written by
+    a clock that was wrong, and would keep its session closed until then.
     """
     now = read_clock()
     is_over = Q(lease_until__lt=now) | Q(lease_until__gt=now + 2 * LEASE)
+    if dead_processes := list_dead_processes():
+        is_over |= Q(process__in=dead_processes)
     return Turn.objects.filter(is_over, status=Turn.Status.RUNNING)
 
 

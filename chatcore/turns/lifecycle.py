@@ -19,6 +19,7 @@ from django.utils import timezone
 from chatcore.base.databases.clock import read_clock
 from chatcore.base.databases.outages import find_outage
 from chatcore.base.metrics import counts
+from chatcore.base.process_locks import forget_processes, list_dead_processes
 from chatcore.base.row_by_row import try_each
 from chatcore.base.runner import turn_runner
 from chatcore.base.threads import RECOVERY
@@ -68,7 +69,8 @@ def end_turn(
     turn.status = status
     turn.error = problem
     turn.finished_at = timezone.now()
-    turn.save(update_fields=["status", "error", "finished_at"])
+    turn.process = None
+    turn.save(update_fields=["status", "error", "finished_at", "process"])
     turn_servers.forget_secrets(turn)
     end_event = build_end_event(turn, answer=answer)
     event_log.append_events(turn.session_id, *earlier_events, end_event, *later_events)
@@ -234,8 +236,10 @@ class RecoveryChore:
             if self._was_away or is_clock_set:
                 self._was_away = False
                 return 0
+            dead_processes = list_dead_processes()
             count = recover_dead_turns()
             mend_streaming_messages()
+            forget_processes(dead_processes)
         except DatabaseProblem as error:
             self._was_away = find_outage(error) is not None
             raise

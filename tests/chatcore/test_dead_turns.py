@@ -1,16 +1,21 @@
 """Turns whose process has died: who counts as dead, who closes them, and what a cancel says."""
 
 import logging
+import subprocess
+import sys
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 import time_machine
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connection
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from chatcore.base import process_locks
 from chatcore.events import log as event_log
 from chatcore.events.types import DeltaPayload, EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
@@ -45,6 +50,67 @@ def get_status(turn: Turn) -> str:
 
 def get_last_event(session: Session) -> str:
     return SessionEvent.objects.filter(session=session).latest("seq").name
+
+
+BE_A_PROCESS = """
+import sys
+from django.conf import settings
+settings.configure(DATA_DIR=sys.argv[1])
+from chatcore.base.process_locks import get_own_process
+print(get_own_process(), flush=True)
+sys.stdin.read()
+"""
+
+
+class TestAProcessOfThisMachineThatIsKilled:
+    @pytest.fixture
+    def process(self) -> Iterator["subprocess.Popen[str]"]:
+        command = [sys.executable, "-c", BE_A_PROCESS, str(settings.DATA_DIR)]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
+            yield process
+            process.kill()
+
+    @pytest.fixture
+    def turn(self, session: Session, process: "subprocess.Popen[str]") -> Turn:
+        assert process.stdout
+        turn = leave_turn(session, lease=leases.LEASE)
+        Turn.objects.filter(pk=turn.pk).update(process=process.stdout.readline().strip())
+        return turn
+
+    def test_its_sessions_are_open_at_once_and_have_its_words(
+        self, turn: Turn, process: "subprocess.Popen[str]", api: APIClient, session: Session
+    ) -> None:
+        path = f"/api/v1/sessions/{session.pk}/messages"
+        assert api.post(path, {"content": "Hi"}).status_code == 409  # it lives
+        assert lifecycle.recover_dead_turns() == 0
+        process.kill()
+        process.wait(60)
+        assert api.post(path, {"content": "Hi"}).status_code == 201
+        assert get_words(turn) == ("Half a sen", "interrupted")
+        turn.refresh_from_db()
+        assert (turn.status, turn.process) == (Turn.Status.INTERRUPTED, None)
+
+    def test_the_first_round_of_another_process_closes_its_turns(
+        self, turn: Turn, process: "subprocess.Popen[str]"
+    ) -> None:
+        process.kill()
+        process.wait(60)
+        assert lifecycle.RecoveryChore().recover() == 1
+        assert get_status(turn) == Turn.Status.INTERRUPTED
+        assert process_locks.list_dead_processes() == []
+
+    def test_an_answer_names_its_process_while_it_is_written(
+        self, session: Session, scripted: ScriptedModel
+    ) -> None:
+        scripted.script(Reply(text="slow", hang=True))
+        turn = control.start_turn(session, content="Hi")
+        assert Turn.objects.get().process == process_locks.get_own_process() is not None
+        assert not process_locks.list_dead_processes()
+        assert control.cancel_turn(session.pk)
+        control.wait_for_turn(turn.pk, 60)
+        assert Turn.objects.get().process is None
 
 
 class TestALeaseThatIsTooFarAhead:
