@@ -64,7 +64,7 @@ POINTS: dict[str, tuple[str, ...]] = {
         WRITE_DELTAS,
         STORE_ANSWER,
         WAIT,
-        "chatcore.turns.control.submit_tool_results",
+        "chatcore.turns.control._submit",
         MEASURE,
     ),
     "cancel": (SEND, WRITE_DELTAS, CANCEL, COUNT_COST, "chatcore.turns.lifecycle._close_turn"),
@@ -122,7 +122,7 @@ FAULTS: tuple[tuple[Moment, Action], ...] = (
 )
 CHOSEN = (
     ("talk", STORE_ANSWER),
-    ("use_client_tool", "chatcore.turns.control.submit_tool_results"),
+    ("use_client_tool", "chatcore.turns.control._submit"),
     ("compact", INSTALL),
     ("delete_session", "chatcore.sessions.deletion._hide_session"),
     ("import_session", "chatcore.transfer.importer.import_session"),
