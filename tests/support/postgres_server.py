@@ -42,6 +42,11 @@ class PostgresServer:
         self.url = f"postgres://postgres@127.0.0.1:{self.port}/postgres"
 
     @property
+    def folder(self) -> Path:
+        """Where the server may read: its own folder, which goes with it."""
+        return self._folder
+
+    @property
     def variables(self) -> dict[str, str]:
         """The variables of a product that uses the server, with keys that all machines share."""
         return {

@@ -3,17 +3,51 @@
 import os
 import sqlite3
 import subprocess
+import tempfile
 from contextlib import closing
 from pathlib import Path
 
 from django.db import connection, connections
 
-# Tables of a newer version may be there that the copy does not know, so the schema goes as a whole.
-# Whoever still uses the database holds locks; then nothing is changed.
+# Tables of a newer version may be there that the copy does not know, so all that is in the schema
+# goes, but for what belongs to an extension. The schema itself stays: a role may create in it and
+# not own it, and its grants are the operator's. Whoever still uses the database holds locks; then
+# nothing is changed.
 EMPTY_POSTGRESQL = """
 SET lock_timeout = '10s';
-DROP SCHEMA public CASCADE;
-CREATE SCHEMA public;
+DO $$
+DECLARE
+    command text;
+BEGIN
+    FOREACH command IN ARRAY ARRAY(
+        SELECT format(
+            'DROP %s IF EXISTS %s CASCADE',
+            CASE relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'MATERIALIZED VIEW'
+                WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
+            pg_class.oid::regclass
+        )
+        FROM pg_class
+        WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S')
+            -- What an extension, a column or another table brings along goes or stays with it.
+            AND NOT EXISTS (
+                SELECT FROM pg_depend
+                WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid
+                    AND deptype IN ('e', 'i', 'a') AND objsubid = 0
+            )
+        UNION ALL
+        SELECT format('DROP ROUTINE IF EXISTS %s CASCADE', pg_proc.oid::regprocedure)
+        FROM pg_proc
+        WHERE pronamespace = current_schema()::regnamespace
+            AND NOT EXISTS (
+                SELECT FROM pg_depend
+                WHERE classid = 'pg_proc'::regclass AND objid = pg_proc.oid AND deptype = 'e'
+            )
+    )
+    LOOP
+        EXECUTE command;
+    END LOOP;
+END
+$$;
 """
 
 
@@ -64,7 +98,9 @@ def _copy_into_sqlite(path: Path) -> None:
 def _copy_into_postgresql(path: Path) -> None:
     # As a script, because only so the old tables go in the same transaction.
     script = path.with_suffix(".sql")
-    _run_tool("pg_restore", "--no-owner", "--no-privileges", f"--file={script}", str(path))
+    # Comments are those on extensions, which only their owner may write.
+    leave_out = ("--no-owner", "--no-privileges", "--no-comments")
+    _run_tool("pg_restore", *leave_out, f"--file={script}", str(path))
     _run_tool(
         "psql",
         "--no-psqlrc",
@@ -77,26 +113,42 @@ def _copy_into_postgresql(path: Path) -> None:
 
 
 def _run_tool(tool: str, *arguments: str) -> None:
-    """Run a tool of PostgreSQL on our database; the password is in no command line."""
-    database = connection.settings_dict
-    settings = {
-        "PGHOST": database["HOST"],
-        "PGPORT": str(database["PORT"] or ""),
-        "PGUSER": database["USER"],
-        "PGPASSWORD": database["PASSWORD"],
-        "PGDATABASE": database["NAME"],
-        "PGSSLMODE": database["OPTIONS"].get("sslmode", ""),
-    }
+    """Run a tool of PostgreSQL on our database, with each option of its address.
+
+    They are in a file and not in the command line, which others on the machine can read.
+    """
+    password = connection.settings_dict["PASSWORD"]
     try:
-        process = subprocess.run(  # noqa: S603 - one of three known programs
-            [tool, *arguments],
-            env=os.environ | {name: value for name, value in settings.items() if value},
-            capture_output=True,
-            text=True,
-        )
+        with tempfile.NamedTemporaryFile("w", prefix="chatcore-service-") as service:
+            service.write("\n".join(["[chatcore]", *_list_connection_options()]) + "\n")
+            service.flush()
+            process = subprocess.run(  # noqa: S603 - one of three known programs
+                [tool, *arguments],
+                env=os.environ
+                | {"PGSERVICEFILE": service.name, "PGSERVICE": "chatcore"}
+                | ({"PGPASSWORD": password} if password else {}),
+                capture_output=True,
+                text=True,
+            )
     except FileNotFoundError:
         raise CopyFailed(
             f"{tool} is not installed; it comes with the client programs of PostgreSQL."
         ) from None
     if process.returncode:
         raise CopyFailed(f"{tool} failed: {process.stderr.strip()}")
+
+
+def _list_connection_options() -> list[str]:
+    """Return what libpq knows of the database's address and options, as lines of a service file."""
+    from psycopg.pq import Conninfo
+
+    database = connection.settings_dict
+    options = {
+        **database["OPTIONS"],
+        "host": database["HOST"],
+        "port": database["PORT"],
+        "user": database["USER"],
+        "dbname": database["NAME"],
+    }
+    names = {option.keyword.decode() for option in Conninfo.get_defaults()} - {"password"}
+    return [f"{name}={value}" for name, value in options.items() if name in names and value]
