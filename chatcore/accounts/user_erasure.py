@@ -58,6 +58,11 @@ def erase_user(user: User, *, by: object = None) -> Erasure:
         delete_session(session_id)
         purge_session(session_id)
     with transaction.atomic():
+        gone = [
+            f"{count} {model._meta.verbose_name_plural}"
+            for model, name in _list_models_of_people()
+            if (count := model._base_manager.filter(**{name: pk}).count())
+        ]
         for related_rows in _list_rows_by_words(pk, words).values():
             related_rows.delete()
         get_user_model()._default_manager.get(pk=pk).delete()
@@ -65,7 +70,7 @@ def erase_user(user: User, *, by: object = None) -> Erasure:
             "user.erased",
             object_type=get_user_model()._meta.label_lower,
             object_id=pk,
-            detail=f"{rows.get('chatcore.session', 0)} sessions",
+            detail=", ".join([f"{rows.get('chatcore.session', 0)} sessions", *gone]),
             actor=by,
         )
     ErasureChore().erase()
@@ -85,8 +90,7 @@ def _list_rows_by_words(user_pk: object, words: list[str]) -> dict[str, QuerySet
     is_row_of_user = Q(object_id=str(user_pk), content_type__model="user")
     going_with = {
         model._meta.label_lower: model._base_manager.filter(**{name: user_pk})
-        for model in apps.get_models()
-        for name in getattr(model, "goes_with_people", ())
+        for model, name in _list_models_of_people()
     }
     return going_with | {
         "axes.accessattempt": AccessAttempt.objects.filter(was_typed),
@@ -94,6 +98,15 @@ def _list_rows_by_words(user_pk: object, words: list[str]) -> dict[str, QuerySet
         "axes.accesslog": AccessLog.objects.filter(was_typed),
         "admin.logentry": LogEntry.objects.filter(is_row_of_user | is_named),
     }
+
+
+def _list_models_of_people() -> list[tuple[type[Model], str]]:
+    """Return the models whose rows go with a person though no foreign key says so, by a field."""
+    return [
+        (model, name)
+        for model in apps.get_models()
+        for name in getattr(model, "goes_with_people", ())
+    ]
 
 
 def _find_log_of(words: list[str]) -> list[int]:

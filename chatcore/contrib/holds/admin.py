@@ -2,9 +2,13 @@
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from chatcore.admin.base import ChatcoreAdmin
-from chatcore.contrib.holds.models import Hold
+from chatcore.contrib.holds.models import Hold, HoldQuerySet
 
 
 @admin.register(Hold)
@@ -14,11 +18,12 @@ class HoldAdmin(ChatcoreAdmin):
     list_filter = ("ended_at",)
     list_select_related = ("user", "created_by")
     autocomplete_fields = ("user",)
-    readonly_fields = ("created_at", "created_by")
+    readonly_fields = ("created_at", "created_by", "end_button")
     ordering = ("-created_at",)
+    actions = ("end_now",)
 
     def has_delete_permission(self, request: HttpRequest, obj: Hold | None = None) -> bool:
-        """Allow it for one hold that has ended: while its row stays, so does the account."""
+        """Allow it for a hold that has ended."""
         if obj is None or obj.ended_at is None:
             return False
         return super().has_delete_permission(request, obj)
@@ -28,3 +33,23 @@ class HoldAdmin(ChatcoreAdmin):
         if not change:
             obj.created_by = request.user  # type: ignore[assignment]
         super().save_model(request, obj, form, change)
+
+    @admin.action(description="End now", permissions=["change"])
+    def end_now(self, request: HttpRequest, queryset: HoldQuerySet) -> None:
+        """End the selected holds that last."""
+        count = queryset.filter_active().update(ended_at=timezone.now())
+        self.message_user(request, f"{count} ended.")
+
+    @admin.display(description="act")
+    def end_button(self, hold: Hold) -> SafeString | str:
+        """Return a button for a hold that lasts. It sends what the list sends for one row."""
+        if hold.pk is None or hold.ended_at is not None:
+            return "–"
+        return format_html(
+            '<button formaction="{}" formmethod="post" formnovalidate name="action"'
+            ' value="end_now">End now</button>'
+            '<input type="hidden" name="_selected_action" value="{}">'
+            '<input type="hidden" name="index" value="0">',
+            reverse("admin:holds_hold_changelist"),
+            hold.pk,
+        )

@@ -1,4 +1,4 @@
-"""What may not be deleted while a hold is open, and why an account stays after it."""
+"""What may not be deleted while a hold is open."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,8 +14,7 @@ class Holds(Extension):
         return Hold.objects.filter_active().values("user")
 
     def list_keepers(self, user_ids: Sequence[Any]) -> list[str]:
-        """Name ended holds too: their rows say why something was kept."""
-        holds = Hold.objects.filter(user__in=user_ids).select_related("user")
+        holds = Hold.objects.filter_active().filter(user__in=user_ids).select_related("user")
         return [f"{hold._meta.verbose_name} of {hold}" for hold in holds]
 
     def find_reason_to_stay(self) -> str:

@@ -16,7 +16,7 @@ class HoldQuerySet(models.QuerySet["Hold"]):
 class Hold(models.Model):
     """Keeps everything of a user from being deleted, from its creation until it is ended."""
 
-    # A user on hold cannot be deleted, nor one who was: the hold says why something was kept.
+    # A user on hold cannot be deleted. An ended hold goes with its user, and the audit log says so.
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     reason = models.CharField(max_length=500, help_text="For the operators; the user is not shown.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -30,6 +30,7 @@ class Hold(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True, help_text="Empty: it lasts.")
 
     objects = HoldQuerySet.as_manager()
+    goes_with_people = ("user",)
     is_exported = False  # to its user: the reason is the operators'
 
     class Meta:

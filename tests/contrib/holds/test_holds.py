@@ -1,12 +1,12 @@
 """Legal holds: no edit takes words of a held person, and nobody but the operators sees why."""
 
 import io
+import re
 import zipfile
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import DELETION, LogEntry
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from chatcore.contrib.audit.models import AuditEntry
 from chatcore.contrib.holds.models import Hold
 from chatcore.contrib.imports.jobs import prune_imports
 from chatcore.contrib.imports.models import Import
@@ -144,22 +145,29 @@ def test_no_form_of_the_admin_takes_words(admin_client: Client, held: Session) -
         assert Webhook.objects.get().url == webhook.url
 
 
-def test_a_hold_that_has_ended_is_deleted_in_the_admin_and_the_account_after_it(
+def test_a_hold_is_ended_by_a_button_and_goes_with_its_user(
     admin_client: Client, held: Session, user: User
 ) -> None:
-    hold = Hold.objects.get()
-    pages = [
-        reverse("admin:holds_hold_delete", args=[hold.pk]),
-        reverse("admin:auth_user_delete", args=[user.pk]),
-    ]
-    assert admin_client.post(pages[0], {"post": "yes"}).status_code == 403
-    Hold.objects.update(ended_at=timezone.now())
-    admin_client.post(pages[1], {"post": "yes"})
-    assert User.objects.filter(pk=user.pk).exists()  # the hold says why something was kept
-    assert admin_client.post(pages[0], {"post": "yes"}).status_code == 302
-    assert LogEntry.objects.filter(object_id=str(hold.pk), action_flag=DELETION).exists()
-    assert admin_client.post(pages[1], {"post": "yes"}).status_code == 302
-    assert not User.objects.filter(pk=user.pk).exists()
+    hold, number = Hold.objects.get(), user.pk
+    delete_user = reverse("admin:auth_user_delete", args=[number])
+    delete_hold = reverse("admin:holds_hold_delete", args=[hold.pk])
+    assert admin_client.post(delete_hold, {"post": "yes"}).status_code == 403
+    admin_client.post(delete_user, {"post": "yes"})
+    assert User.objects.filter(pk=number).exists()
+    page = admin_client.get(reverse("admin:holds_hold_change", args=[hold.pk])).content.decode()
+    act = re.search(r'formaction="([^"]+)"[^>]*value="end_now"', page)
+    assert act, page
+    data = {"action": "end_now", "_selected_action": hold.pk, "index": "0"}
+    assert admin_client.post(act[1], data).status_code == 302
+    hold.refresh_from_db()
+    assert hold.ended_at is not None
+    assert admin_client.post(delete_user, {"post": "yes"}).status_code == 302
+    assert not User.objects.filter(pk=number).exists()
+    assert not Hold.objects.exists()
+    entry = AuditEntry.objects.get(act="user.erased")
+    assert (entry.object_id, entry.detail) == (str(number), "1 sessions, 1 legal holds")
+    acts = AuditEntry.objects.filter(object_type="holds.hold", object_id=str(hold.pk))
+    assert [entry.act for entry in acts] == ["admin.end_now"]
 
 
 def test_an_old_file_that_was_never_sent_stays(api: APIClient, held: Session) -> None:
