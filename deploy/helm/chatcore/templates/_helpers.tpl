@@ -22,12 +22,14 @@ securityContext:
 volumeMounts:
   - {name: tmp, mountPath: /tmp}
   - {name: data, mountPath: /data}
+  - {name: outputs, mountPath: /data/outputs}
 {{- end }}
 {{- define "chatcore.pod" -}}
 securityContext: {runAsNonRoot: true, runAsUser: 10001, fsGroup: 10001, seccompProfile: {type: RuntimeDefault}}
 volumes:
   - {name: tmp, emptyDir: {}}
-  - name: data
+  - {name: data, emptyDir: {}}
+  - name: outputs
     {{- if .Values.outputsClaim }}
     persistentVolumeClaim: {claimName: {{ .Values.outputsClaim }}}
     {{- else }}
