@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -14,6 +14,8 @@ from chatcore.context.live_messages import load_current_seqs
 from chatcore.models import ContextEdit, ContextRevision, Message, Session, UserPreferences
 
 BATCH_SIZE = 500  # numbers that one statement names
+RECENT = timedelta(hours=1)
+RECENT_MESSAGES = 100  # at most
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,6 +112,13 @@ def load_days(session_id: UUID, seqs: Collection[int]) -> dict[int, date]:
         values = times.values_list("seq", "created_at", "zone")
         days.update((seq, find_day(created_at, zone)) for seq, created_at, zone in values)
     return days
+
+
+def find_recent_seq(session_id: UUID) -> int | None:
+    """Return the number of the first message within an hour before the newest one."""
+    messages = Message.objects.filter(session=session_id, branch=None).order_by("-seq")
+    times = list(messages.values_list("seq", "created_at")[:RECENT_MESSAGES])
+    return min((seq for seq, at in times if at >= times[0][1] - RECENT), default=None)
 
 
 def load_period(session_id: UUID, first_seq: int, last_seq: int) -> tuple[date, date] | None:

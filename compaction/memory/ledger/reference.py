@@ -20,7 +20,7 @@ from compaction.memory.models import LedgerLine
 from compaction.sessions.memory_app import MemoryApp
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.session_memory import list_memories
-from compaction.sessions.source_messages import list_shortened_seqs, load_days
+from compaction.sessions.source_messages import find_recent_seq, list_shortened_seqs, load_days
 from textkit.credentials import has_credentials
 
 RULES_RATIO = 0.15  # of the basis: the room of standing rules where the policy has no ledger
@@ -75,7 +75,11 @@ def render_lines(
             for line in _load_hidden_lines(context, boundary_seq or 0, shortened_seqs)
             if normalize_text(line.text) not in standing_texts
         ]
-    return render_ledger(lines, max_chars=count_ledger_chars(context.policy, context.budget))
+    return render_ledger(
+        lines,
+        max_chars=count_ledger_chars(context.policy, context.budget),
+        recent_seq=find_recent_seq(context.facts.session_id) if lines else None,
+    )
 
 
 def _load_hidden_lines(

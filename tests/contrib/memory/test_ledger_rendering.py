@@ -80,6 +80,58 @@ def test_values_that_stand_in_several_lines_rank_higher() -> None:
     assert rank_lines(lines)[-1].text == "The room is B12."
 
 
+def test_what_a_long_conversation_began_with_stays_beside_all_that_came_later() -> None:
+    """Values and rules have room of their own, and what a model named is no noise."""
+    named: list[LedgerLine] = []
+    for seq in range(5, 17):
+        rule = f"Rule {seq}: stay below the mark of team number {seq}."
+        value = f"The locker of team number {seq} is {seq * 111}."
+        named += [
+            LedgerLine(kind="rule", text=rule, seq=seq, role="user", key=rule, holds="always"),
+            LedgerLine(kind="value", text=value, seq=seq, role="user", key=value, holds="always"),
+        ]
+    noise: list[LedgerLine] = []
+    for seq in range(20, 2000):
+        noise += [
+            LedgerLine(kind="rule", text=f"{seq} rule", seq=seq, role="user", key=f"a{seq}"),
+            LedgerLine(kind="value", text=f"{seq} value", seq=seq, role="user", key=f"b{seq}"),
+        ]
+    text = render_ledger([*named, *noise], max_chars=4_900)
+    assert all(line.text in text for line in named)
+    assert "1999 rule" in text
+    assert "1999 value" in text
+
+
+def test_rules_leave_room_for_values_and_values_for_rules() -> None:
+    rules = [f"Never push to the branch number {seq}." for seq in range(60)]
+    values = [f"The port of host h{seq} is {seq + 8000}." for seq in range(60)]
+    text = render_ledger(build_ledger([*rules, *values]), max_chars=1_500)
+    assert text.count("Never push") > 10
+    assert text.count("The port of") > 8
+
+
+def test_the_rules_of_the_last_hour_come_right_behind_pinned_lines() -> None:
+    lines = build_ledger([f"Never push to the branch number {seq}." for seq in range(1, 301)])
+    pinned = LedgerLine(kind="value", text="A is 1.", seq=3, role="user", key="a", pinned=True)
+    ranked = rank_lines([*lines, pinned], recent_seq=150)
+    assert ranked[0] is pinned
+    assert {line.seq for line in ranked[1:152]} >= set(range(150, 301))
+
+
+def test_lines_that_say_the_same_are_one_and_opposites_are_two() -> None:
+    def render(*texts: str) -> str:
+        lines = [
+            LedgerLine(kind="rule", text=text, seq=seq, role="user", key="")
+            for seq, text in enumerate(texts, start=1)
+        ]
+        return render_ledger(lines, max_chars=900)
+
+    same = render("Never push to main on Fridays.", "And please, never push to main on Fridays.")
+    assert same.count("push to main") == 1
+    other = render("Always push to main on Fridays.", "Never push to main on Fridays.")
+    assert other.count("push to main") == 2
+
+
 @pytest.mark.parametrize(
     ("sentence", "is_contradiction"),
     [

@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from functools import lru_cache
 
 from compaction.memory.core.ledger.corrections import (
     Place,
@@ -13,13 +12,16 @@ from compaction.memory.core.ledger.corrections import (
     find_forgotten,
     get_place,
     list_older_lines,
+    list_values,
     tie_corrections,
 )
+from compaction.memory.core.ledger.languages import LANGUAGES
 from compaction.memory.core.ledger.lines import CHANGE_KEY, KINDS, LedgerLine, normalize_text
-from compaction.memory.core.ledger.values import find_names, find_values
 from textkit.calendar import describe_day
+from textkit.stems import fold_letters
 
 _WORD = re.compile(r"[^\W\d_]+")
+_POLITE_WORDS = frozenset().union(*(each.starters - each.negations for each in LANGUAGES))
 
 TITLES = {
     "rule": "Rules",
@@ -33,45 +35,58 @@ HEADING = "What was said, word for word, with the number of its message:"
 FORGETTING_NOTE = (
     " (Left out of this list since then. The messages still say it: only deleting them removes it.)"
 )
+VALUES_SHARE = 0.4  # of the room, as far as there are exact values
+MIN_ALIKE = 3  # words of lines that may say the same
 OMISSION = "({count} more lines of the ledger are left out here.)"
 
 
-def rank_lines(lines: Iterable[LedgerLine]) -> list[LedgerLine]:
+def rank_lines(lines: Iterable[LedgerLine], *, recent_seq: int | None = None) -> list[LedgerLine]:
     """Return the lines, those first that are to be kept if there is room for few.
 
-    Pinned lines come first, then the kinds in the order of KINDS. Within a kind those with an exact
-    value come before those without one. Then come those whose values stand in several lines, and
-    then the newest.
+    The user's own lines and pinned ones come first, then what binds since the message `recent_seq`,
+    and then what a model named. What was said several times, and values that stand in several
+    lines, come before the others, and what binds an answer before facts. Of the rest the first and
+    the newest come before those between: a long conversation keeps what it began with.
     """
-    all_lines = list(lines)
-    counts = Counter(value for line in all_lines for value in set(_list_values(line.text)))
-    return sorted(all_lines, key=lambda line: _build_rank(line, counts))
+    all_lines = sorted(lines, key=lambda line: line.seq)
+    counts = Counter(value for line in all_lines for value in list_values(line.text))
+    ranks = {
+        id(line): _build_rank(
+            line, counts, edge=min(place, len(all_lines) - 1 - place), recent_seq=recent_seq
+        )
+        for place, line in enumerate(all_lines)
+    }
+    return sorted(all_lines, key=lambda line: ranks[id(line)])
 
 
-def _build_rank(line: LedgerLine, counts: Mapping[str, int]) -> tuple[int, ...]:
-    values = _list_values(line.text)
-    most_mentions = max((counts[value] for value in values), default=0)
-    has_value = bool(values) or any(find_names(line.text, set(_WORD.findall(line.text.lower()))))
+def _build_rank(
+    line: LedgerLine, counts: Mapping[str, int], *, edge: int, recent_seq: int | None
+) -> tuple[int, ...]:
+    mentions = max((counts[value] for value in list_values(line.text)), default=0)
     return (
+        not comes_first(line, recent_seq),
         not line.pinned,
-        KINDS.index(line.kind),
         line.status != "current",
-        not has_value,
-        -min(most_mentions, 3),
+        not line.holds,
+        -min(mentions, 3),
+        line.kind in ("commitment", "fact"),
+        edge,
         -line.seq,
     )
 
 
-# A pass renders the same lines several times, and looking for values takes most of it.
-@lru_cache(maxsize=4_096)
-def _list_values(text: str) -> tuple[str, ...]:
-    return tuple(value.text for value in find_values(text))
+def comes_first(line: LedgerLine, recent_seq: int | None) -> bool:
+    """Return whether a line has room before all others."""
+    is_recent = recent_seq is not None and line.seq >= recent_seq
+    return line.pinned or not line.seq or (is_recent and line.kind in ("rule", "preference"))
 
 
-def render_ledger(lines: Iterable[LedgerLine], *, max_chars: int) -> str:
+def render_ledger(
+    lines: Iterable[LedgerLine], *, max_chars: int, recent_seq: int | None = None
+) -> str:
     """Return the current lines, grouped by kind, in at most `max_chars` characters.
 
-    Pinned lines come first, then rules, then the others: see `rank_lines`. Lines are left out
+    Which come first says `rank_lines`; exact values have room of their own. Lines are left out
     whole, and the text says how many. Where there is room, behind a line stands what was said
     before it about the same, or in which message a part of it was changed. A correction and what it
     corrects are one line, or are left out together. What the user wants forgotten is left out. The
@@ -93,25 +108,59 @@ def render_ledger(lines: Iterable[LedgerLine], *, max_chars: int) -> str:
     ties = tie_corrections(ordered_lines)
     forgetting_seqs = set(find_forgotten(all_lines).values())
     candidates, notes = _join_corrections(candidates, ties, forgetting_seqs)
-    ranked_lines = rank_lines(candidates)
-    space = max_chars - len(HEADING) - len(OMISSION) - 8
-    chosen_lines: list[LedgerLine] = []
-    kinds: set[str] = set()
-    for line in ranked_lines:
-        size = len(_render_line(line)) + len(notes.get(get_place(line), "")) + 1
-        if line.kind not in kinds:
-            size += len(TITLES[line.kind]) + 3
-        if size <= space:
-            space -= size
-            kinds.add(line.kind)
-            chosen_lines.append(line)
+    candidates = _merge_alike(candidates)
+    room = _Room(notes, max_chars - len(HEADING) - len(OMISSION) - 8)
+    ranked_lines = rank_lines(candidates, recent_seq=recent_seq)
+    first_lines = [line for line in ranked_lines if comes_first(line, recent_seq)]
+    value_lines = [line for line in ranked_lines if line.kind == "value"]
+    room.take(first_lines)
+    room.take((line for line in ranked_lines if line.kind != "value"), kept_share=VALUES_SHARE)
+    room.take(value_lines)
+    room.take(ranked_lines)
+    chosen_lines = room.lines
     if not chosen_lines:
         return ""
-    notes_by_index = _find_notes(chosen_lines, ordered_lines, space)
+    notes_by_index = _find_notes(chosen_lines, ordered_lines, room.space)
     for index, line in enumerate(chosen_lines):
         if get_place(line) in notes:
             notes_by_index[index] = notes[get_place(line)]
     return _compose(chosen_lines, notes_by_index, len(candidates) - len(chosen_lines))
+
+
+class _Room:
+    """The lines that have been chosen, and the characters that are left."""
+
+    def __init__(self, notes: Mapping[Place, str], space: int) -> None:
+        self.notes = notes
+        self.space = space
+        self.lines: list[LedgerLine] = []
+        self._kinds: set[str] = set()
+        self._places: set[Place] = set()
+
+    def take(self, lines: Iterable[LedgerLine], *, kept_share: float = 0.0) -> None:
+        """Choose lines while there is room, and leave a share of the room."""
+        kept_space = self.space * kept_share
+        for line in lines:
+            size = len(_render_line(line)) + len(self.notes.get(get_place(line), "")) + 1
+            if line.kind not in self._kinds:
+                size += len(TITLES[line.kind]) + 3
+            if get_place(line) in self._places or size > self.space - kept_space:
+                continue
+            self.space -= size
+            self._kinds.add(line.kind)
+            self._places.add(get_place(line))
+            self.lines.append(line)
+
+
+def _merge_alike(lines: Sequence[LedgerLine]) -> list[LedgerLine]:
+    """Return the lines, and of those that say the same in the same words the newest or pinned."""
+    alike: dict[object, LedgerLine] = {}
+    for line in lines:
+        words = frozenset(_WORD.findall(fold_letters(line.text))) - _POLITE_WORDS
+        key = (words, list_values(line.text)) if len(words) >= MIN_ALIKE else get_place(line)
+        if key not in alike or not alike[key].pinned:
+            alike[key] = line
+    return sorted(alike.values(), key=lambda line: line.seq)
 
 
 def drop_forgotten(lines: Sequence[LedgerLine]) -> list[LedgerLine]:
