@@ -18,6 +18,12 @@ _ABBREVIATION = re.compile(
     # In German a full stop makes an ordinal of a number.
     r"(?:\b(?:am|vom|zum|bis|dem|der|den|die|das|ab|im|jeden)|–|-)\s?\d{1,2})\Z"
 )
+# What a clause goes on behind, in any case of its letters.
+_TITLE = re.compile(
+    r"\b(?:dr|mr|mrs|ms|prof|st|hr|fr|nr|vs|ca|approx|bzw|e\.g|i\.e|z\.\s?b|d\.\s?h|u\.\s?a|"
+    r"(?:am|vom|zum|bis|dem|der|den|die|das|ab|im|jeden)\s\d{1,2})\Z",
+    re.IGNORECASE,
+)
 _CLAUSE_END = re.compile(
     r"[;:!?()\n—]+|\s–\s|\.(?=\s|\Z)|"
     r"(?:,|(?<!\s))\s++(?=(?:but|although|though|because|whereas|while|instead|"
@@ -65,7 +71,16 @@ def _split_lines(text: str, offset: int) -> Iterator[Sentence]:
 
 def split_clauses(text: str) -> list[str]:
     """Return the parts of a text that say one thing each."""
-    return [clause for clause in _CLAUSE_END.split(text) if clause and not clause.isspace()]
+    clauses: list[str] = []
+    start = 0
+    for match in _CLAUSE_END.finditer(text):
+        before = text[start : match.start()]
+        if match[0] == "." and _TITLE.search(before):
+            continue  # "Never write to Mr. Dunmore."
+        clauses.append(before)
+        start = match.end()
+    clauses.append(text[start:])
+    return [clause for clause in clauses if clause and not clause.isspace()]
 
 
 def _split_line(line: str, offset: int) -> Iterator[Sentence]:

@@ -25,7 +25,7 @@ _TEXT_LIMITS = {
     "key": KEY_CHARS,
     "replaces": 32,
 }
-_PLACE = re.compile(r"(?:\d{1,10}:[0-9a-f]{16})?")
+_PLACE = re.compile(r"(?:\d{1,10}:[0-9a-f]{8})?")
 _FLAGS = ("pinned", "is_edited")
 _COLUMNS = ("kind", "status", "holds", "seq", *_TEXT_LIMITS, *_FLAGS)
 

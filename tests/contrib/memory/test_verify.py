@@ -91,6 +91,68 @@ def test_an_untrue_one_is_found(summary: str, name: str) -> None:
     assert check(summary) == name
 
 
+def check_against(said: str, summary: str) -> str:
+    """Return the check that objects to a summary of these messages, which stand line by line."""
+    sources = [Source("user", text) for text in said.splitlines()]
+    verification = verify_summary(summary, SourceIndex(sources), may_repair=False)
+    return str(verification.records[0]["check"]) if verification.records else ""
+
+
+@pytest.mark.parametrize(
+    ("said", "summary"),
+    [
+        (
+            "Never write to Mr. Dunmore directly.",
+            "Mr. Dunmore must never be written to directly.",
+        ),
+        ("Never call Dr. Patel at home.", "Dr. Patel must not be called at home."),
+        ("The bridge carries 1,600 kg.", "The bridge carries 1.6 t."),
+        ("The flight takes 90 minutes.", "The flight takes 1.5 hours."),
+        ("The files take 2 GB.", "The files take 2,048 MB."),
+        ("The rent is 1,250 euros.", "The rent is €1,250."),
+        ("The rent is 1250.", "The rent is 1,250 euros."),
+        ("Give me at most three options.", "The user wants no more than three options."),
+        ("Give me at most three options.", "Never more than three options are to be given."),
+        ("Nenne mir höchstens drei Optionen.", "Der Nutzer will nicht mehr als drei Optionen."),
+        (
+            "The move is in March, on the 21st.\nCabling is on the 17th and 18th.",
+            "Cabling is on 17 and 18 March.",
+        ),
+        (
+            "Umzug am 21. März, Verkabelung am 17. und 18.",
+            "Die Verkabelung ist am 17. und 18. März.",
+        ),
+    ],
+)
+def test_what_is_said_in_other_words_and_units_is_true(said: str, summary: str) -> None:
+    assert check_against(said, summary) == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "summary"),
+    [
+        ("Never write to Mr. Dunmore directly.", "Mr. Dunmore may be written to directly."),
+        ("Never call Dr. Patel at home.", "Dr. Patel may be called at home."),
+        *(
+            ("The bridge carries 1,600 kg.", f"The bridge carries {number} kg.")
+            for number in ("16,000", "160", "16", "1,600,000")
+        ),
+        ("The dose is 5 mg in the morning.", "The dose is 5 g in the morning."),
+        ("The rent is 1,250 euros.", "The rent is 1,250 dollars."),
+        ("The offer is $48,750.", "The offer is $48,750,000."),
+        ("The delay is 5 minutes.", "The delay is 5 hours."),
+        ("Give me at most three options.", "The user wants at least three options."),
+        ("Never invite more than five guests.", "Always invite more than five guests."),
+        (
+            "The points are:\n1. the plan\n2. the date\nWe meet on January 28.",
+            "We meet on 2 January.",
+        ),
+    ],
+)
+def test_another_number_unit_bound_or_permission_is_found(said: str, summary: str) -> None:
+    assert check_against(said, summary) != ""
+
+
 def test_what_is_known_word_for_word_outweighs_what_was_said() -> None:
     summary = "The user wants Casa Azul booked with tax."
     assert check(summary) == ""

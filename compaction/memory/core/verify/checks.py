@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from compaction.memory.core.ledger.contradictions import CurrentValues
 from compaction.memory.core.ledger.lines import LedgerLine
 from compaction.memory.core.verify import languages, names, polarity, purpose, speakers
-from compaction.memory.core.verify.figures import FigureCheck
+from compaction.memory.core.verify.figures import FigureCheck, is_measure
 from compaction.memory.core.verify.report import Action, Check, Finding, Verification, build_record
 from compaction.memory.core.verify.sources import Role, SourceIndex
 from compaction.memory.core.verify.words import list_stems, split_words, stem_word
@@ -161,7 +161,7 @@ class _SummaryCheck:
         label = _LABEL.match(text)
         is_german = self.language == "de" or languages.detect_language(text, min_hits=2) == "de"
         for name, start, _end in names.find_names(text, is_german=is_german):
-            if label is not None and start < label.end():
+            if (label is not None and start < label.end()) or is_measure(name):
                 continue
             if not self._is_known_name(name.casefold()):
                 return True

@@ -1,5 +1,6 @@
 """Check the numbers, dates, addresses and ids of a sentence against the sources."""
 
+import math
 import re
 from collections.abc import Iterator
 from functools import cached_property
@@ -8,13 +9,8 @@ from itertools import combinations, islice
 from compaction.memory.core.verify import dates, numbers
 from compaction.memory.core.verify.numbers import Number
 from compaction.memory.core.verify.report import Check
-from compaction.memory.core.verify.sources import MAX_POSTINGS, Alignment, SourceIndex
-from compaction.memory.core.verify.words import (
-    build_word_set,
-    carries_meaning,
-    list_stems,
-    stem_word,
-)
+from compaction.memory.core.verify.sources import Alignment, SourceIndex
+from compaction.memory.core.verify.words import carries_meaning, list_stems, stem_word
 from textkit.calendar import MONTHS, list_names
 from textkit.relative_days import may_mean
 
@@ -41,7 +37,6 @@ _CURRENCY = {
     "usd": "dollar",
     "gbp": "pound",
 }
-_SIGNS = {"euro": ("€", "eur"), "dollar": ("$", "usd"), "pound": ("£", "gbp")}
 _ORDINAL_LABEL = re.compile(
     r"(?:\b(?:step|steps|option|part|phase|point|item|no\.?|nr\.?|number|round|section|chapter|"
     r"messages?|turns?|schritt|punkt|teil|nummer|nachricht(?:en)?|abschnitt|"
@@ -60,26 +55,48 @@ _SUM = re.compile(
     r"summe|übrig\w*|differenz|restlich\w*|mehr|weniger|durchschnitt\w*|pro|je)\b",
     re.IGNORECASE,
 )
+_BEFORE_DAY = r"\b(?:am|vom|zum|bis|dem|der|den|und|oder|ab) "  # in German
+MONTH_MESSAGES = 3  # before the one that says a day, of which one may say its month
 MAX_NUMBERS = 200  # of one sentence; what has more is data
 MAX_COUNT = 12  # up to here a summary counts things by itself
 TOLERANCE = 0.06  # of a rounded number
 MAX_ADDENDS = 12  # numbers of the sources among which a sum is looked for
-# Between the units in which the same time or size may be stated.
-_FACTORS = (60, 24, 7, 30, 12, 1000, 1024, 3600, 52, 100)
-_CONVERTIBLE = frozenset(
-    map(
-        stem_word,
-        build_word_set(
-            """
-            second seconds minute minutes min hour hours h day days week weeks month months year
-            years sekunde sekunden minuten stunde stunden tag tage tagen woche wochen monat monate
-            monaten jahr jahre jahren kb mb gb tb bytes meter km cm mm gram kg percent prozent
-            """
-        ),
-    )
-)
-
+# Units in which the same may be stated: a row has one dimension, and how many of the first each is.
+_MEASURES = """
+second 1, minute 60, hour 3600, day 86400, week 604800
+sec 1, secs 1, s 1, min 60, mins 60, h 3600, hr 3600, hrs 3600, std 3600
+sekunde 1, minute 60, stunde 3600, tag 86400, woche 604800
+month 1, year 12, monat 1, jahr 12, quarter 3, quartal 3
+byte 1, bytes 1, kb 1e3, mb 1e6, gb 1e9, tb 1e12, kib 1e3, mib 1e6, gib 1e9
+mm 1, cm 10, m 1e3, km 1e6, meter 1e3, metre 1e3, kilometer 1e6, kilometre 1e6, millimeter 1
+mg 1, g 1e3, kg 1e6, t 1e9, gram 1e3, gramm 1e3, kilo 1e6, kilogram 1e6, ton 1e9, tonne 1e9
+milligram 1, milligramm 1, µg 1e-3, mcg 1e-3, kilogramm 1e6
+ml 1, cl 10, dl 100, l 1e3, liter 1e3, litre 1e3, milliliter 1, millilitre 1
+euro 1, cent 0.01
+dollar 1
+pound 1
+franc 1, franken 1, chf 1
+yen 1
+"""
 Place = tuple[Check, int, int]
+Unit = tuple[str, float]  # what it is a unit of, and how many of the first unit of that it is
+
+
+def _read_measures() -> dict[str, Unit]:
+    """Return the units by the forms of their names; several rows may be of one dimension."""
+    measures: dict[str, Unit] = {}
+    dimension = ""
+    for row in _MEASURES.strip().splitlines():
+        pairs = [pair.split() for pair in row.split(", ")]
+        if pairs[0][0] not in ("sec", "sekunde", "milligram"):
+            dimension = pairs[0][0]
+        for name, factor in pairs:
+            for ending in ("", "s", "n", "en", "e") if len(name) > 3 else ("",):
+                measures.setdefault(name + ending, (dimension, float(factor)))
+    return measures
+
+
+_UNITS = _read_measures()
 
 
 class FigureCheck:
@@ -88,7 +105,6 @@ class FigureCheck:
     def __init__(self, index: SourceIndex, alignment: Alignment) -> None:
         self.index = index
         self.alignment = alignment
-        self._values_by_unit: dict[str, set[float]] = {}
         self._values_by_message: dict[int, set[float]] = {}
         self._stated_names: set[str] = set()
 
@@ -96,6 +112,16 @@ class FigureCheck:
     def values(self) -> set[float]:
         """The numbers that stand in the sources."""
         return numbers.collect_values(self.index.text, self.index.words)
+
+    @cached_property
+    def quantities(self) -> dict[str, set[float]]:
+        """The numbers of the sources by what they count or measure; by "" those of nothing."""
+        quantities: dict[str, set[float]] = {}
+        for text in self.index.texts:
+            for number in numbers.find_numbers(text):
+                unit = _read_unit(text, number)
+                quantities.setdefault(unit[0], set()).update(_convert(number, unit))
+        return quantities
 
     @cached_property
     def composed_values(self) -> set[float]:
@@ -193,14 +219,20 @@ class FigureCheck:
         return moment.text.strip().casefold() in self.index.text
 
     def _shares_message(self, moment: dates.Moment) -> bool:
-        """Return whether one message has both the day and the month of a date."""
+        """Return whether a message says the day of a date, and it or one before it the month."""
         for month, day in moment.days:
-            names = list_names(MONTHS, month)
-            day_number = re.compile(rf"(?<!\d){day}(?!\d)")
-            for words, text in zip(self.index.word_lists, self.index.texts, strict=True):
-                if set(names).isdisjoint(words) or not day_number.search(text):
+            names = set(list_names(MONTHS, month))
+            ordinal = re.compile(rf"(?<!\d){day}(?:st|nd|rd|th)\b|{_BEFORE_DAY}{day}\.(?!\d)")
+            number = re.compile(rf"(?<!\d){day}(?!\d)")
+            for position, text in enumerate(self.index.texts):
+                nearby = self.index.word_lists[max(0, position - MONTH_MESSAGES) : position + 1]
+                if all(names.isdisjoint(words) for words in nearby):
                     continue
-                if not any(other.days for other in dates.find_dates(text)):
+                if ordinal.search(text):
+                    return True
+                # A plain number beside other dates is rather none.
+                is_day = names.intersection(nearby[-1]) and number.search(text)
+                if is_day and not any(other.days for other in dates.find_dates(text)):
                     return True
         return False
 
@@ -210,96 +242,72 @@ class FigureCheck:
         return not names.isdisjoint(self.index.words) or not names.isdisjoint(known_names)
 
     def _has_number(self, number: Number, sentence: str) -> bool:
-        before = sentence[: number.start]
-        if _ORDINAL_LABEL.search(before):
+        """Return whether the sources have a number, of the same unit and beside the same words."""
+        if _ORDINAL_LABEL.search(sentence[: number.start]):
             return True
         unit = _read_unit(sentence, number)
-        smallest = min(number.values)
+        known_values = self.quantities.get(unit[0], set()) if unit[0] else set()
+        stems = list_stems(sentence)
+        if known_values & _convert(number, unit):
+            return self._fits_context(number, unit, stems)
+        if known_values or unit in _UNITS.values():
+            # The sources count these things, and never so many; or this unit is none of theirs.
+            return self._stands_alone(number, stems) or self._is_derived(number, unit, sentence)
         if number.values & self.values:
-            return self._fits_context(number, unit, sentence)
+            return self._fits_context(number, unit, stems)
         if number.values & self.composed_values:
             return True
+        smallest = min(number.values)
         if smallest <= MAX_COUNT and smallest == int(smallest) and not number.is_percent:
-            return not self._is_measured(unit, number)
-        return self._is_derived(number, unit, before, sentence)
+            return True
+        return self._is_derived(number, unit, sentence)
 
-    def _fits_context(self, number: Number, unit: str, sentence: str) -> bool:
-        """Return whether a number that stands in the sources stands there for the same thing."""
-        stems = list_stems(sentence) - {stem_word(unit)}
+    def _fits_context(self, number: Number, unit: Unit, stems: set[str]) -> bool:
+        """Return whether a message that is about the same has the number, in whatever form."""
+        if number.is_word or min(number.values) <= MAX_COUNT or len(stems) < 2:
+            return True
         positions = self.index.find_messages(number.text.casefold())
-        # In another form the number may stand in any of the messages that are about this.
+        values = _convert(number, unit)
         positions += [
             position
             for position in self.alignment.find_candidates(stems)
-            if not number.values.isdisjoint(self._collect_message_values(position))
+            if not values.isdisjoint(self._collect_message_values(position))
         ]
-        if self._is_measured(unit, number):
-            return any(
-                self.alignment.shares_words(position, stems)
-                and self._stands_alone(number, unit, position)
-                for position in positions
-            ) or self._is_derived(number, unit, sentence[: number.start], sentence)
-        if number.is_word or min(number.values) <= MAX_COUNT or len(stems) < 2 or not positions:
-            return True
-        return any(self.alignment.shares_words(position, stems) for position in positions)
+        shares = (self.alignment.shares_words(position, stems) for position in positions)
+        return not positions or any(shares)
 
     def _collect_message_values(self, position: int) -> set[float]:
+        """Return the numbers of a message, each alone and in the first unit of its kind."""
         if position not in self._values_by_message:
+            text = self.index.texts[position]
             self._values_by_message[position] = {
                 value
-                for number in numbers.find_numbers(self.index.texts[position])
-                for value in number.values
+                for number in numbers.find_numbers(text)
+                for value in number.values | _convert(number, _read_unit(text, number))
             }
         return self._values_by_message[position]
 
-    def _stands_alone(self, number: Number, unit: str, position: int) -> bool:
-        """Return whether a message has a number without a unit, or with this one."""
-        text = self.index.texts[position]
+    def _stands_alone(self, number: Number, stems: set[str]) -> bool:
+        """Return whether a message that is about the same has the number without a unit."""
+        if number.values.isdisjoint(self.quantities.get("", set())):
+            return False
+        positions = self.index.find_messages(number.text.casefold())
         return any(
-            number.values & other.values and _read_unit(text, other) in ("", unit)
-            for other in numbers.find_numbers(text)
+            self.alignment.shares_words(position, stems)
+            and any(
+                number.values & other.values
+                and not _read_unit(self.index.texts[position], other)[0]
+                for other in numbers.find_numbers(self.index.texts[position])
+            )
+            for position in (*positions, *self.alignment.find_candidates(stems))
         )
 
-    def _is_measured(self, unit: str, number: Number) -> bool:
-        """Return whether the sources count this unit, and never so many of it."""
-        if not unit or number.is_percent:
-            return False
-        stem = stem_word(unit)
-        if stem not in self._values_by_unit:
-            self._values_by_unit[stem] = self._collect_unit_values(unit, stem)
-        unit_values = self._values_by_unit[stem]
-        return bool(unit_values) and not number.values & unit_values
-
-    def _collect_unit_values(self, unit: str, stem: str) -> set[float]:
-        """Return the numbers that stand before a unit; none where it is too frequent to tell."""
-        positions = self.alignment.postings.get(stem, [])
-        for sign in _SIGNS.get(unit, ()):
-            positions = [*positions, *self.index.find_messages(sign)]
-        if len(positions) > MAX_POSTINGS:
-            return set()
-        unit_values: set[float] = set()
-        for position in positions:
-            text = self.index.texts[position]
-            for number in numbers.find_numbers(text):
-                if stem_word(_read_unit(text, number)) == stem:
-                    unit_values |= number.values
-        return unit_values
-
-    def _is_derived(self, number: Number, unit: str, before: str, sentence: str) -> bool:
-        """Return whether a number is a rounded one, a sum, or one in another unit."""
-        if _APPROXIMATE.search(before) and any(
-            _is_rounded(value, source_value)
-            for value in number.values
-            for source_value in self.values | self.composed_values
-        ):
-            return True
-        if stem_word(unit) in _CONVERTIBLE:
-            known_values = self.values
-            if any(
-                round(value * factor, 6) in known_values or round(value / factor, 6) in known_values
-                for value in number.values
-                for factor in _FACTORS
-            ):
+    def _is_derived(self, number: Number, unit: Unit, sentence: str) -> bool:
+        """Return whether a number is a rounded one of this unit, or a sum."""
+        if _APPROXIMATE.search(sentence[: number.start]):
+            known_values = self.quantities.get(unit[0]) or self.values | self.composed_values
+            values = _convert(number, unit)
+            if any(_is_rounded(value, other) for value in values for other in known_values):
                 return True
         return bool(_SUM.search(sentence)) and self._is_sum(number, sentence)
 
@@ -327,15 +335,30 @@ class FigureCheck:
         )
 
 
-def _read_unit(text: str, number: Number) -> str:
-    """Return the word after a number, or the sign of a currency before it; empty for none."""
+def _read_unit(text: str, number: Number) -> Unit:
+    """Return the unit before or behind a number; another word behind it is a unit of its own."""
+    if number.is_percent:
+        return "", 1.0
     sign = text[: number.start].rstrip()[-1:]
-    if sign in _CURRENCY:
-        return _CURRENCY[sign]
     match = _UNIT.match(text, number.end)
-    unit = match[1].casefold() if match else ""
-    unit = _CURRENCY.get(unit, unit)
-    return unit if carries_meaning(unit) else ""
+    name = match[1].casefold() if match else ""
+    name = _CURRENCY.get(sign, _CURRENCY.get(name, name))
+    if name in _UNITS:
+        return _UNITS[name]
+    return (stem_word(name), 1.0) if carries_meaning(name) else ("", 1.0)
+
+
+def is_measure(name: str) -> bool:
+    """Return whether a word is a unit: it names nobody."""
+    return name.casefold() in _UNITS
+
+
+def _convert(number: Number, unit: Unit) -> set[float]:
+    dimension, factor = unit
+    values = {round(value * factor, 6) for value in number.values}
+    if dimension == "byte":  # a megabyte is a thousand kilobytes, or 1,024
+        values |= {round(value * 1.024 ** (math.log10(factor) // 3)) for value in values}
+    return values
 
 
 def _is_rounded(value: float, source_value: float) -> bool:

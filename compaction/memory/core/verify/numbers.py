@@ -79,6 +79,7 @@ _NUMBER = re.compile(
 )
 _RAW = re.compile(r"\d[\d.,'’/:-]*")
 _DIGIT_GROUPS = re.compile(r"\d{1,3}(?:[.,'’\u202f\u00a0 ]\d{3})+\Z")
+_SEVERAL_GROUPS = re.compile(r"\d{1,3}([.,'’\u202f\u00a0 ])\d{3}(?:\1\d{3})+\Z")
 _WORD = re.compile(r"[a-zäöüß]+(?:-[a-z]+)?")
 
 
@@ -119,6 +120,8 @@ def read_digits(digits: str) -> set[float]:
     values: set[float] = set()
     if _DIGIT_GROUPS.match(digits):
         values.add(float(re.sub(r"\D", "", digits)))
+    if _SEVERAL_GROUPS.match(digits):
+        return values  # 1,600,000 is nothing else
     parts = [part for part in re.split(r"[.,]", digits) if part]
     if len(parts) == 2:
         integer, fraction = (re.sub(r"\D", "", part) for part in parts)

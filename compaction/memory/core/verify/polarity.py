@@ -20,6 +20,17 @@ _NOT = re.compile(
     r"nicht|nie|niemals|kein(?:e[nmrs]?)?|nichts|niemand|weder|keinesfalls|nirgends)\b",
     re.IGNORECASE,
 )
+# Bounds are no negations: "no more than three" is "at most three".
+_UPPER = re.compile(
+    r"\b(?:at most|up to|(?:no|not|never) (?:more|longer|later|higher|larger) than|"
+    r"höchstens|maximal|(?:nicht|nie|niemals) (?:mehr|länger|später|höher) als|bis zu)\b",
+    re.IGNORECASE,
+)
+_LOWER = re.compile(
+    r"\b(?:at least|(?:no|not|never) (?:less|fewer|earlier|lower) than|more than|over|mindestens|"
+    r"(?:nicht|nie|niemals) (?:weniger|früher) als|mehr als|über)\b",
+    re.IGNORECASE,
+)
 # Words that deny without one of those above. A reworded prohibition has them.
 _DENYING = re.compile(
     r"\b(?:avoid\w*|forb\w+|prohibit\w*|refus\w+|reject\w*|declin\w+|exclud\w+|without|stop\w*|"
@@ -64,8 +75,9 @@ _STATUS = re.compile(
 class Clause:
     """What a clause is about, in order, and whether it denies it.
 
-    `scope` has the words that the negation is about. A clause is open if it says neither that
-    something holds nor that it does not: a question, a condition, a state that may change.
+    `scope` has the words that the negation is about, and `bound` what `_find_bound` returns. A
+    clause is open if it says neither that something holds nor that it does not: a question, a
+    condition, a state that may change.
     """
 
     stems: tuple[str, ...]
@@ -76,6 +88,7 @@ class Clause:
     is_status: bool
     denies_in_words: bool
     is_value: bool
+    bound: int
 
 
 def parse_clauses(text: str) -> list[Clause]:
@@ -94,6 +107,8 @@ def find_opposite(clauses: Iterable[Clause], source_clauses: Iterable[Clause]) -
 
 def _parse_clause(text: str) -> Clause:
     bare_text = _HARMLESS.sub(" ", text)
+    bound = _find_bound(bare_text)
+    bare_text = _LOWER.sub(" ", _UPPER.sub(" ", bare_text))
     denial = _NOT.search(bare_text)
     return Clause(
         tuple(list_ordered_stems(bare_text)),
@@ -104,7 +119,15 @@ def _parse_clause(text: str) -> Clause:
         is_status=bool(_STATUS.search(bare_text)),
         denies_in_words=bool(_DENYING.search(bare_text)),
         is_value=bool(_VALUE.search(bare_text)),
+        bound=bound,
     )
+
+
+def _find_bound(text: str) -> int:
+    """Return 1 if a clause says how much something is at most, -1 if how much at least, else 0."""
+    if _UPPER.search(text):
+        return 1
+    return -1 if _LOWER.search(text) else 0
 
 
 def _find_scope(text: str, denial: re.Match[str]) -> frozenset[str]:
@@ -117,7 +140,9 @@ def _is_opposite(clause: Clause, sources: list[Clause]) -> bool:
     best_same = best_opposite = 0.0
     for source in sources:
         match = len(stems.intersection(source.stems)) / len(stems)
-        if source.denies == clause.denies:
+        if source.bound * clause.bound < 0:
+            best_opposite = max(best_opposite, match)
+        elif source.denies == clause.denies:
             best_same = max(best_same, match)
         elif _contradicts(source, clause, match):
             best_opposite = max(best_opposite, match)
