@@ -10,12 +10,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler
+from django.core.handlers.base import BaseHandler
 from django.db import connections
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from chatcore.base.asgi import Receive, Scope, Send
+from chatcore.base.rest.refusals import is_api_path
 from chatcore.serving.heap import trim_heap_soon
 from chatcore.serving.path_prefix import restore_path
 
@@ -79,6 +82,32 @@ class RequestThreads:
 request_threads = RequestThreads()
 
 
+# A request of an API passes through none of these, which do nothing for it.
+PAGE_MIDDLEWARE = frozenset(
+    {
+        "whitenoise.middleware.WhiteNoiseMiddleware",
+        "django.contrib.messages.middleware.MessageMiddleware",
+        "django_htmx.middleware.HtmxMiddleware",
+        "chatcore.accounts.sign_on.SignOn",
+        "chatcore.accounts.devices.Devices",
+        "axes.middleware.AxesMiddleware",
+    }
+)
+
+
+class ApiHandler(BaseHandler):
+    """Django's handler without the middleware that is for pages alone."""
+
+    def load_middleware(self, is_async: bool = False) -> None:
+        """Load the rest of the middleware."""
+        paths = settings.MIDDLEWARE  # Django reads it from there, once for each handler
+        settings.MIDDLEWARE = [path for path in paths if path not in PAGE_MIDDLEWARE]
+        try:
+            super().load_middleware(is_async=False)
+        finally:
+            settings.MIDDLEWARE = paths
+
+
 class OneThreadHandler(ASGIHandler):
     """Django's handler, with all of a request in one thread: no view of ours is asynchronous.
 
@@ -88,10 +117,13 @@ class OneThreadHandler(ASGIHandler):
     def load_middleware(self, is_async: bool = False) -> None:
         """Load the middleware as it is for a thread."""
         super().load_middleware(is_async=False)
+        self._api_handler = ApiHandler()
+        self._api_handler.load_middleware()
 
     async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
         """Return the response that a thread makes."""
-        response = await sync_to_async(self.get_response)(request)
+        handler = self._api_handler if is_api_path(request.path_info) else self
+        response = await sync_to_async(handler.get_response)(request)
         release_request(response)
         return response
 

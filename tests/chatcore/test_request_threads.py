@@ -2,13 +2,19 @@
 
 import asyncio
 import threading
+from typing import Any
 
+import httpx2
 import pytest
 from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils.module_loading import import_string
+from knox.models import AuthToken
 
-from chatcore.serving.request_threads import MAX_IDLE_THREADS, RequestThreads
+from chatcore.serving.request_threads import MAX_IDLE_THREADS, PAGE_MIDDLEWARE, RequestThreads
+from tests.conftest import Live
 from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 
 
@@ -85,3 +91,28 @@ async def test_a_thread_that_ends_closes_its_connection_to_the_database() -> Non
     for thread in threads._idle_threads:
         thread.end()
     await wait_until_async(lambda: count_open() == 0, what="the others to close")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_request_of_an_api_passes_no_middleware_that_is_for_pages(
+    live: Live, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed: list[str] = []
+    for path in PAGE_MIDDLEWARE:
+        middleware = import_string(path)
+        call = middleware.__call__
+
+        def note(self: Any, request: Any, _call: Any = call, _path: str = path) -> Any:
+            passed.append(_path)
+            return _call(self, request)
+
+        monkeypatch.setattr(middleware, "__call__", note)
+    _, token = AuthToken.objects.create(user)
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx2.Client(base_url=live.url, headers=headers) as client:
+        assert client.get("/api/v1/sessions").status_code == 200
+        assert client.get("/v1/models").status_code == 200
+        assert "<html" in client.get("/api/docs/").text
+        assert passed == []
+        assert client.get("/login/").status_code == 200
+    assert set(passed) == PAGE_MIDDLEWARE
