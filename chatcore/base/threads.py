@@ -149,6 +149,7 @@ class OrderedThreads:
     """
 
     def __init__(self, name: str, size: int, *, limit: int) -> None:
+        self.size = size
         self._limit = limit
         self._executor = ThreadPoolExecutor(
             size, thread_name_prefix=name, initializer=use_own_connection
@@ -206,7 +207,7 @@ class OrderedThreads:
 # Four connections a process, because one more costs PostgreSQL 5 to 10 MB.
 STORING = ThreadPool("store", 4, has_own_connections=True)
 # Receivers of the signals that announce ends of turns. They may be slow, and are any app's.
-RECEIVERS = OrderedThreads("receive", 4, limit=1_000)
+RECEIVERS = OrderedThreads("receive", 3, limit=1_000)
 LEASES = ThreadPool("leases", 1, has_own_connections=True)
 RECOVERY = ThreadPool("recovery", 1, has_own_connections=True)
 # Tools and tool servers, which may be silent for as long as CHATCORE_MCP_SECONDS.

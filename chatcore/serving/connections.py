@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from django.core.checks import CheckMessage, Tags, Warning, register
 from django.db import DatabaseError, connection
 
-from chatcore.base.threads import LEASES, RECOVERY, STORING
+from chatcore.base.threads import LEASES, RECEIVERS, RECOVERY, STORING
 from chatcore.models import ServingProcess
 from chatcore.serving import processes
 
 # Beside the pool: threads with connections of their own (chatcore/base/threads.py), the writer of
 # deltas, the listener where Redis is not used, and the watch of those who sign out.
-OWN_CONNECTIONS = STORING.size + LEASES.size + RECOVERY.size + 3
+OWN_CONNECTIONS = STORING.size + RECEIVERS.size + LEASES.size + RECOVERY.size + 3
 
 
 def find_shortage(web_count: int) -> str:

@@ -25,10 +25,10 @@ def test_as_many_as_fit_are_fine_and_one_more_is_too_much() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SHOW max_connections")
         allowed = int(cursor.fetchone()[0]) - 3
-    fitting = allowed // 29
+    fitting = allowed // 32
     assert connections.find_shortage(fitting) == ""
     assert re.match(
-        rf"{fitting + 1} web processes may open {29 * (fitting + 1)} connections \(29 each\)",
+        rf"{fitting + 1} web processes may open {32 * (fitting + 1)} connections \(32 each\)",
         connections.find_shortage(fitting + 1),
     )
 
@@ -37,7 +37,7 @@ def test_check_counts_the_web_processes_that_live(capsys: pytest.CaptureFixture[
     for number in range(100):
         processes.record_process(ServingProcess.Kind.WEB, f"machine:{number}")
     call_command("check", databases=["default"])
-    assert "chatcore.W003) 100 web processes may open 2900" in capsys.readouterr().err
+    assert "chatcore.W003) 100 web processes may open 3200" in capsys.readouterr().err
 
 
 def test_without_a_pool_nothing_is_said() -> None:
