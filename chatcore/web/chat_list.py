@@ -25,7 +25,7 @@ from django_htmx.http import trigger_client_event
 
 from chatcore.base.actors import Person
 from chatcore.base.keeping import Kept
-from chatcore.models import Project, Session
+from chatcore.models import Project, Session, Turn
 from chatcore.sessions.changes import record_session_change
 from chatcore.web.forms import RenameForm, SwitchForm
 from chatcore.web.own_chat import get_own_chat
@@ -99,6 +99,7 @@ def load_chat_list(
     chats = list(rows.filter(pinned=False)[: PAGE_SIZE + 1])
     has_more = len(chats) > PAGE_SIZE
     chats = chats[:PAGE_SIZE]
+    _note_open_turns([*chats, *(chat for group in groups for chat in group.chats)])
     groups += _group_by_day(chats, previous_label=previous_label)
     return ChatList(
         groups=groups,
@@ -106,6 +107,14 @@ def load_chat_list(
         query=query,
         archived=archived,
     )
+
+
+def _note_open_turns(chats: Sequence[Session]) -> None:
+    """Set `turn_status` of each chat: that of its open turn, or nothing."""
+    open_turns = Turn.objects.filter(session__in=chats, status__in=Turn.OPEN_STATUSES)
+    statuses = dict(open_turns.values_list("session_id", "status"))
+    for chat in chats:
+        chat.turn_status = statuses.get(chat.pk, "")  # type: ignore[attr-defined]
 
 
 def _format_position(chat: Session) -> str:

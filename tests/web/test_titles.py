@@ -1,5 +1,6 @@
 """Titles that the model of a chat writes after its first answer."""
 
+import re
 import warnings
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -51,6 +52,30 @@ def request_title(client: Client, talk: Session) -> int:
 
 def read_title(talk: Session) -> str:
     return Session.objects.values_list("title", flat=True).get(pk=talk.pk)
+
+
+@pytest.mark.browser
+def test_a_chat_that_is_left_in_its_first_answer_says_so_and_gets_its_title(
+    page: Page, user: User, model: AiModel, scripted: ScriptedModel
+) -> None:
+    def reply(request: dict[str, Any]) -> Reply:
+        if "between tags" in str(request["messages"]):
+            return Reply(text="Rivers of France")
+        return Reply(chunks=["The Loire", " is", " long", "."], chunk_delay=3.0)
+
+    scripted.default = reply
+    page.goto("/new/")
+    send_message(page, "Which river is long?")
+    expect(page.locator(".answer .prose")).to_contain_text("The Loire")
+    page.goto("/settings/")
+    row = page.locator(".chat-row")
+    expect(row.get_by_role("link", name="Which river is long? Is answering")).to_be_visible()
+    expect(row.get_by_role("link", name="Rivers of France A new answer")).to_be_visible()
+    expect(page).to_have_title(re.compile(r"^\(1\) "))
+    row.get_by_role("link").click()
+    expect(page.locator(".answer .prose")).to_contain_text("is long.")
+    expect(row.locator(".row-news")).to_be_hidden()
+    expect(page).to_have_title("Rivers of France · Chatcore")
 
 
 @pytest.mark.browser

@@ -1,6 +1,7 @@
 // Tell somebody who looks elsewhere that an answer has ended: a dot before the title of the tab,
 // and for a long answer a notification, if the person wants any.
 
+import { showCount } from "./chat_news.js";
 import { areNotificationsOn, notify } from "./notifications.js";
 import { getText } from "./texts.js";
 
@@ -44,5 +45,6 @@ export class AnswerNews {
   // Write the title of the tab.
   showTitle() {
     document.title = `${this.#hasNews ? DOT : ""}${this.#title} · Chatcore`;
+    showCount();
   }
 }

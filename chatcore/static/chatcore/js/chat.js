@@ -1,10 +1,10 @@
 // Keep one conversation live: the server renders the page, and the session's events update it.
 
-import { callApi, fetchText, requestWork } from "./api.js";
+import { callApi, fetchText } from "./api.js";
 import { AnswerNews } from "./answer_news.js";
 import { AnswerWait } from "./answer_wait.js";
 import { Approvals } from "./approvals.js";
-import { markSeen } from "./chat_news.js";
+import { awaitTitle, markSeen, requestTitle } from "./chat_news.js";
 import { Composer, createKey } from "./composer.js";
 import { ChatTitle } from "./chat_title.js";
 import { ConnectionStatus } from "./connection_status.js";
@@ -50,7 +50,6 @@ async function postMessage(session, content, key, attachments) {
 class ChatStream extends HTMLElement {
   #events; // the stream of a chat that is stored
   #queue = Promise.resolve();
-  #awaitsTitle = false; // its model names a chat that began here, after the first answer
 
   connectedCallback() {
     this.session = this.dataset.session;
@@ -92,6 +91,7 @@ class ChatStream extends HTMLElement {
     });
     this.meter.addEventListener("redo", () => tryToMove(this, "redo"));
     if (this.session) this.#followSession(Number(this.dataset.follow));
+    if (this.session && !this.generating) requestTitle(this.session);
     else this.meter.showEmpty(this.composer);
   }
 
@@ -212,7 +212,7 @@ class ChatStream extends HTMLElement {
     this.session = id;
     this.querySelector(".chat-name").dataset.chat = id;
     showTemporary(this);
-    this.#awaitsTitle = "writesTitles" in this.dataset;
+    if ("writesTitles" in this.dataset) awaitTitle(id);
     history.replaceState(null, "", buildPath(`c/${id}/`));
     this.composer.moveDraft(id);
     this.#followSession(0);
@@ -351,14 +351,8 @@ class ChatStream extends HTMLElement {
     this.generating = false;
     this.querySelector(".answered").textContent = getText("answered");
     this.composer.queue.resume();
-    this.#requestTitle();
-  }
-
-  // The title comes as an event. Without one, the beginning of the first message stays.
-  #requestTitle() {
-    if (!this.#awaitsTitle) return;
-    this.#awaitsTitle = false;
-    requestWork(buildPath(`c/${this.session}/title/`)).catch((problem) => console.warn(problem));
+    requestTitle(this.session); // comes as an event; else the beginning of the first message stays
+    this.#refreshChatList();
   }
 
   // Hold the queued messages until the user decides what happens to them.
