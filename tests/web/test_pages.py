@@ -1,5 +1,6 @@
 """The pages as the server renders them: who may see what, and that nothing in them can run."""
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
@@ -202,7 +203,8 @@ def test_a_chat_is_pinned_and_put_away_where_it_stands_in_time(
     before = session.updated_at
     for field, address in (("pinned", "pin"), ("archived", "archive")):
         answer = signed_in.post(f"/c/{session.pk}/{address}/", {"on": "true"})
-        assert answer["HX-Trigger"] == '{"refresh": {}}'
+        change = {"chat": str(session.pk), "flag": field, "isOn": True}
+        assert json.loads(answer["HX-Trigger"]) == {"chat-flagged": change}
         session.refresh_from_db()
         assert getattr(session, field) is True
     assert session.updated_at == before
