@@ -20,6 +20,21 @@ _LETTERS = str.maketrans(
     {"œ": "oe", "æ": "ae", "ß": "ss", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"}
 )
 _PAIR = re.compile(r"(?<![\uac00-\ud7af])([\uac00-\ud7af]{2})|(?=([^\W\d_]{2}))(?![\uac00-\ud7af])")
+# The algorithm of Snowball for the words of a script that is not Latin.
+_STEMMERS = (
+    (re.compile("[\u0400-\u04ff]"), "russian"),
+    (re.compile("[\u0370-\u03ff\u1f00-\u1fff]"), "greek"),
+    (re.compile("[\u0600-\u06ff]"), "arabic"),
+    (re.compile("[\u0900-\u097f]"), "hindi"),
+    (re.compile("[\u0530-\u058f]"), "armenian"),
+    (re.compile("[\u0b80-\u0bff]"), "tamil"),
+)
+_UNSPACED = re.compile(
+    "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f]+"
+)
+_DIGIT_EDGE = re.compile(
+    f"(?<={_UNSPACED.pattern[:-1]})(?=\\d)|(?<=\\d)(?={_UNSPACED.pattern[:-1]})"
+)
 _GERMAN_SUFFIX = re.compile("(?:ern|em|er|en|es|e|n|s)$")
 
 
@@ -43,14 +58,25 @@ def fold_letters(text: str) -> str:
 
 @functools.lru_cache(_CACHE_SIZE)
 def list_stems(word: str) -> tuple[str, ...]:
-    """Return the stems of a folded word: the English one, and the German one if it is another."""
+    """Return the stems of a folded word: the English one, and the German one if it is another.
+
+    A word of another script has the stem of a language that is written in it.
+    """
+    if not word.isascii() and (algorithm := find_algorithm(word)):
+        return (stem_word(word, algorithm),)
     english = stem_english(word)
     german = stem_german(word)
     return (english,) if german == english else (english, german)
 
 
 def stem_german(word: str) -> str:
-    """Return a folded word without one German suffix; short words are left as they are."""
+    """Return a folded word without one German suffix; short words are left as they are.
+
+    Of a word of another script it is the stem, if the word begins with that.
+    """
+    if not word.isascii() and (algorithm := find_algorithm(word)):
+        script_stem = stem_word(word, algorithm)
+        return script_stem if word.startswith(script_stem) else word
     stem = _GERMAN_SUFFIX.sub("", word)
     return stem if len(stem) >= MIN_GERMAN_STEM_CHARS else word
 
@@ -69,6 +95,31 @@ def stem_word(word: str, algorithm: str) -> str:
     if len(word) > MAX_STEM_CHARS:
         return word
     return str(snowballstemmer.stemmer(algorithm).stemWord(word))
+
+
+def find_algorithm(word: str) -> str:
+    """Return the algorithm of Snowball for a word of another script than Latin; empty for none."""
+    return next((name for script, name in _STEMMERS if script.match(word)), "")
+
+
+def is_unspaced(word: str) -> bool:
+    """Return whether a word begins with a script that has no spaces between its words."""
+    return bool(_UNSPACED.match(word))
+
+
+def separate_digits(text: str) -> str:
+    """Return a text with spaces between numbers and letters of a script without spaces."""
+    return text if text.isascii() else _DIGIT_EDGE.sub(" ", text)
+
+
+def split_unspaced(word: str) -> list[str]:
+    """Return the pairs of letters of a word of a script without spaces; any other word is whole."""
+    if word.isascii() or not _UNSPACED.search(word):
+        return [word]
+    parts = [part for part in _UNSPACED.split(word) if part]
+    for run in _UNSPACED.findall(word):
+        parts += list_pairs(run) or [run]
+    return parts
 
 
 def list_pairs(text: str) -> list[str]:

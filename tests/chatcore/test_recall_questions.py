@@ -72,6 +72,9 @@ def find(session: Session, question: str, limit: int = 10) -> list[int]:
         ("Mail it to ada@example.org, please.", "Whose address is ada@example.org?"),
         ("The Straße in Zürich is closed.", "Welche straße in zürich?"),
         ("I swim in the Traunsee.", "swimming in traun"),
+        ("Договор с клиникой подписан в пятницу.", "Что известно о договорах?"),
+        ("Η σύμβαση με την κλινική υπογράφηκε.", "Τι ξέρουμε για τις συμβάσεις;"),
+        ("สัญญากับคลินิกเซ็นแล้ววันศุกร์", "สัญญาเซ็นเมื่อไหร่"),
     ],
 )
 def test_a_question_finds_its_answer_first(chat: Session, text: str, question: str) -> None:

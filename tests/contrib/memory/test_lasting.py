@@ -107,6 +107,14 @@ def test_what_no_pattern_knows_is_kept_in_the_users_own_words(
         ("Nunca escriba los nombres de los pacientes. ¿Qué tal?", "nunca escriba los nombres"),
         ("ตอบสั้น ๆ เสมอนะ", "ตอบสั้น ๆ เสมอ"),
         ("لا تذكر اسم المريض أبدا. شكرا", "لا تذكر اسم المريض أبدا"),
+        ("うちは全部Postgresqlです。よろしく。", "うちは全部Postgresqlです"),
+        ("환자 이름은 절대 쓰지 마세요. 감사합니다.", "환자 이름은 절대 쓰지 마세요"),
+        ("Никогда не пишите имена пациентов. Спасибо!", "никогда не пишите имена"),
+        ("אל תזכיר את שם המטופל. תודה!", "אל תזכיר את שם המטופל"),
+        ("N'écris jamais le nom des patients. Merci !", "n’écris jamais le nom"),
+        ("Hasta adlarını asla yazma. Teşekkürler!", "Hasta adlarını asla yazma"),
+        ("मरीज़ का नाम कभी न लिखें। धन्यवाद।", "मरीज़ का नाम कभी न लिखें"),
+        ("Nigdy nie podawaj nazwisk. Dzięki!", "Nigdy nie podawaj nazwisk"),
     ],
 )
 def test_it_is_kept_in_any_language(
@@ -116,7 +124,7 @@ def test_it_is_kept_in_any_language(
     compact(session, scripted, {"said": said, "kind": "rule", "until": "always"})
     [(kind, text, _)] = list_named(session)
     assert kind == "rule"
-    assert said.casefold() in text.casefold()
+    assert said.casefold().replace("’", "'") in text.casefold()
 
 
 @pytest.mark.parametrize(

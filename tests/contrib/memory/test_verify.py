@@ -153,6 +153,33 @@ def test_another_number_unit_bound_or_permission_is_found(said: str, summary: st
     assert check_against(said, summary) != ""
 
 
+IN_OTHER_LANGUAGES = {
+    "zh": ("合同金额是48750元,签约日期是3月14日。", "合同的金额为48750元。"),
+    "ja": ("契約金額は48750円で、締め切りは3月14日です。", "契約の金額は48750円。"),
+    "ko": ("계약 금액은 48750원이고 마감은 3월 14일입니다.", "계약의 금액은 48750원이다."),
+    "th": ("ค่าเช่าห้องเดือนละ 48750 บาท จ่ายวันที่ 5", "ค่าเช่าคือ 48750 บาท"),
+    "ar": ("قيمة العقد 48750 ريال والموعد يوم الأحد.", "قيمة العقد هي 48750 ريال."),
+    "he": ("סכום החוזה הוא 48750 שקל.", "החוזה הוא על סכום של 48750 שקל."),
+    "ru": ("Сумма договора 48750 рублей, срок до марта.", "Договор на сумму 48750 рублей."),
+    "el": ("Το ποσό της σύμβασης είναι 48750 ευρώ.", "Η σύμβαση έχει ποσό 48750 ευρώ."),
+    "hi": ("अनुबंध की राशि 48750 रुपये है।", "अनुबंध 48750 रुपये का है।"),
+    "es": ("El importe del contrato es de 48750 euros.", "El contrato es por 48750 euros."),
+    "fr": ("Le montant du contrat est de 48750 euros.", "Le contrat porte sur 48750 euros."),
+    "tr": ("Sözleşme bedeli 48750 liradır.", "Sözleşmenin bedeli 48750 lira."),
+    "pl": (
+        "Kwota tej umowy to jest 48750 złotych i tak może być.",
+        "Umowa opiewa na kwotę 48750 złotych.",
+    ),
+}
+
+
+@pytest.mark.parametrize("language", IN_OTHER_LANGUAGES)
+def test_a_number_is_compared_in_a_language_that_nobody_listed(language: str) -> None:
+    said, summary = IN_OTHER_LANGUAGES[language]
+    assert check_against(said, summary) == ""
+    assert check_against(said, summary.replace("48750", "487500")) == "numbers"
+
+
 def test_what_is_known_word_for_word_outweighs_what_was_said() -> None:
     summary = "The user wants Casa Azul booked with tax."
     assert check(summary) == ""

@@ -1,7 +1,7 @@
 """Compare a summary with its sources, sentence by sentence."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from compaction.memory.core.ledger.contradictions import CurrentValues
 from compaction.memory.core.ledger.lines import LedgerLine
@@ -11,11 +11,13 @@ from compaction.memory.core.verify.report import Action, Check, Finding, Verific
 from compaction.memory.core.verify.sources import Role, SourceIndex
 from compaction.memory.core.verify.words import list_stems, split_words, stem_word
 from textkit.sentences import Sentence, split_sentences
+from textkit.stems import is_unspaced, separate_digits
 
 LANGUAGE_SAMPLE = 120  # messages whose language is looked at, spread over the span
 LANGUAGE_CHARS = 600  # of each of them
 LANGUAGE_SHARE = 0.1  # of the messages must be in a language that a summary may be written in
 MIN_GROUNDED_STEMS = 4  # fewer words may all be the summary's own
+OTHER_STEM_CHARS = 4  # of a word, in a language whose endings are not known
 GROUNDED_SHARE = 0.26  # of a sentence's words must stand in the sources
 ORDER_MATCH = 0.5  # of an order's words must stand in one message of the user
 CLAUSE_CANDIDATES = 8  # messages whose clauses a sentence is compared with
@@ -118,7 +120,13 @@ class _SummaryCheck:
                 return "ledger"
             if polarity.find_opposite(clauses, self._list_clauses(candidates)):
                 return "negations"
-        unknown_count = len(stems - self.index.stems)
+        stems = {stem for stem in stems if not is_unspaced(stem)}  # two letters are no word
+        known_stems: Collection[str] = self.index.stems
+        if self.known_languages and self.known_languages.isdisjoint(("en", "de")):
+            # Other languages have other endings.
+            stems = {stem[:OTHER_STEM_CHARS] for stem in stems}
+            known_stems = {stem[:OTHER_STEM_CHARS] for stem in known_stems}
+        unknown_count = len(stems.difference(known_stems))
         has_words = len(stems) >= MIN_GROUNDED_STEMS
         if has_words and len(stems) - unknown_count < GROUNDED_SHARE * len(stems):
             return "grounding"
@@ -137,7 +145,7 @@ class _SummaryCheck:
     def _is_verbatim(self, text: str) -> bool:
         """Return whether a sentence stands in the sources word for word."""
         bare_text = text if speakers.find_speaker(text) else _LABEL.sub("", text)
-        quoted_text = bare_text.strip(" \"'“”„«»*_-").casefold()
+        quoted_text = separate_digits(bare_text.strip(" \"'“”„«»*_-").casefold())
         return len(quoted_text) > 3 and self.index.has_quotation(quoted_text)
 
     def _is_users(self, stems: set[str]) -> bool:

@@ -13,6 +13,7 @@ from compaction.memory.core.verify.sources import Alignment, SourceIndex
 from compaction.memory.core.verify.words import carries_meaning, list_stems, stem_word
 from textkit.calendar import MONTHS, list_names
 from textkit.relative_days import may_mean
+from textkit.stems import separate_digits
 
 _IDENTIFIER = re.compile(
     r"\+\d{1,3}[ \d()/-]{6,}\d|https?://[^\s)>\]\"'”»]+|"
@@ -146,6 +147,7 @@ class FigureCheck:
 
     def find_places(self, sentence: str) -> Iterator[Place]:
         """Yield the check and the place of each figure of a sentence that no source has."""
+        sentence = separate_digits(sentence)
         taken_places: list[tuple[int, int]] = []
         self._stated_names = set()
         yield from self._find_identifiers(sentence, taken_places)

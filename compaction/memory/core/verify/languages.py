@@ -46,6 +46,7 @@ _SCRIPTS = (
     ("th", re.compile(r"[\u0e00-\u0e7f]")),
     ("hi", re.compile(r"[\u0900-\u097f]")),
 )
+KANA_SHARE = 0.1  # of the letters; only Japanese has kana
 SCRIPT_SHARE = 0.3  # of the letters; one character of Chinese is a word
 
 
@@ -54,7 +55,8 @@ def detect_language(text: str, *, min_hits: int = MIN_HITS) -> str | None:
     letters = sum(map(str.isalpha, text))
     for language, script in _SCRIPTS:
         count = len(script.findall(text)) if not text.isascii() else 0
-        if count >= 2 and count >= SCRIPT_SHARE * letters:
+        share = KANA_SHARE if language == "ja" else SCRIPT_SHARE
+        if count >= 2 and count >= share * letters:
             return language
     counts: Counter[str] = Counter()
     for word in _WORD.findall(text.casefold()):

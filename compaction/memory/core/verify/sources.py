@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import Literal
 
 from compaction.memory.core.verify.words import carries_meaning, stem_word
+from textkit.stems import separate_digits, split_unspaced
 
 Role = Literal["user", "assistant", "tool", "summary"]
 MAX_POSTINGS = 100  # messages that are looked at for one word; the newest ones
@@ -42,10 +43,16 @@ class SourceIndex:
         joined_text = _SEPARATOR.join(
             source.text.replace(_SEPARATOR, " ") for source in self.sources
         ).casefold()
+        joined_text = separate_digits(joined_text)
         self.text = joined_text
         self.texts = joined_text.split(_SEPARATOR)
         self._starts = list(accumulate((len(text) + 1 for text in self.texts[:-1]), initial=0))
         self.word_lists = [part.split() for part in _blank_punctuation(joined_text)]
+        if not joined_text.isascii():
+            self.word_lists = [
+                [part for word in words for part in split_unspaced(word)]
+                for words in self.word_lists
+            ]
         self.words: set[str] = set()
         for words in self.word_lists:
             self.words.update(words)

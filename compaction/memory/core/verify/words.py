@@ -1,10 +1,15 @@
-"""Words as the checks compare them: stems of those that carry meaning, in English and German."""
+"""Words as the checks compare them: stems of those that carry meaning, or pairs of letters."""
 
 import re
 from functools import lru_cache
 
+from textkit.stems import find_algorithm, split_unspaced
+from textkit.stems import stem_word as stem_by_algorithm
+
 STEM_CHARS = 6
-_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|(?<![\d_])\w*[^\W\d_]\w*")
+# With the signs that stand on letters in Hebrew, Arabic and the scripts of India.
+_SIGNS = "\u0591-\u05c7\u064b-\u065f\u0670\u0900-\u0903\u093a-\u0957\u0962-\u0963\u0980-\u0dff"
+_WORD = re.compile(rf"(?:[^\W\d_]|[{_SIGNS}])+(?:['’-][^\W\d_]+)*|(?<![\d_])\w*[^\W\d_]\w*")
 _SUFFIXES = (
     "ungen", "ments", "ment", "tion", "ings", "ung", "ing", "ies", "ied", "ern", "est", "ly",
     "ed", "es", "en", "er", "em", "te", "s", "e", "n", "y", "d", "t",
@@ -67,13 +72,19 @@ REPORT_WORDS = build_word_set(
 
 
 def split_words(text: str) -> list[str]:
-    """Return the words of a text in lower case, without numbers and punctuation."""
-    return _WORD.findall(text.casefold())
+    """Return the words of a text in lower case, without numbers and punctuation.
+
+    Where no spaces stand between words, these are pairs of letters.
+    """
+    words = _WORD.findall(text.casefold())
+    return words if text.isascii() else [part for word in words for part in split_unspaced(word)]
 
 
 @lru_cache(maxsize=50_000)
 def stem_word(word: str) -> str:
     """Return the beginning that the forms of a word share, for example `book` for `booked`."""
+    if not word.isascii() and (algorithm := find_algorithm(word)):
+        return stem_by_algorithm(word, algorithm)
     stem = word.replace("’", "'")
     stem = stem.removesuffix("'s").removesuffix("s'")
     if stem.startswith("ge") and len(stem) >= 7 and stem.endswith(("t", "en")):
