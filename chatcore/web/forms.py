@@ -211,3 +211,23 @@ class ServerAddressForm(forms.Form):
         }
         apply_document({"providers": {name: values}}, PERSON)
         return Provider.objects.get(name=name)
+
+
+class DeleteAccountForm(forms.Form):
+    """The name of the account, typed once more by whoever deletes it."""
+
+    name = forms.CharField(
+        label=_("Your name, to be sure"),
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none"}),
+    )
+
+    def __init__(self, expected_name: str, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._expected_name = expected_name
+
+    def clean_name(self) -> str:
+        """Refuse another name."""
+        name: str = self.cleaned_data["name"]
+        if name != self._expected_name:
+            raise forms.ValidationError(_("This is not the name of your account."))
+        return name

@@ -110,3 +110,35 @@ def test_the_admin_erases_a_user_who_has_sessions(alice: User) -> None:
     log = client.get(reverse("admin:audit_auditentry_changelist")).content.decode()
     assert "user.erased" in log
     assert f"user {alice.pk}, erased" in log
+
+
+def test_a_person_deletes_the_own_account(alice: User, client: Client) -> None:
+    page = "/settings/account/delete/"
+    client.post("/login/", {"username": "alice", "password": "alice's password"})
+    assert '/api/v1/export" download' in client.get("/settings/").content.decode()
+    assert client.post(page, {"name": "alice"}).status_code == 302  # to the password, once more
+    assert User.objects.filter(username="alice").exists()
+    client.post("/account/confirm/", {"password": "alice's password"})
+    assert "This is not the name" in client.post(page, {"name": "bob"}).content.decode()
+    answer = client.post(page, {"name": "alice"})
+    assert "Your account is deleted" in answer.content.decode()
+    assert not User.objects.filter(username="alice").exists()
+    assert not Session.all_objects.exists()
+    assert AuditEntry.objects.get(act="user.erased").object_id == str(alice.pk)
+    assert client.get("/settings/").status_code == 302
+
+
+@pytest.mark.parametrize("reason", ["legal hold", "only administrator"])
+def test_an_account_that_must_stay_is_not_deleted_by_its_person(
+    alice: User, client: Client, reason: str
+) -> None:
+    if reason == "legal hold":
+        Hold.objects.create(user=alice, reason="A secret case.")
+    else:
+        User.objects.update(is_superuser=True)
+    client.post("/login/", {"username": "alice", "password": "alice's password"})
+    client.post("/account/confirm/", {"password": "alice's password"})
+    answer = client.post("/settings/account/delete/", {"name": "alice"})
+    assert answer.status_code == 409
+    assert "secret" not in answer.content.decode()
+    assert User.objects.filter(username="alice").exists()
