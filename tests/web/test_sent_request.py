@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from chatcore.context import revisions
+from chatcore.contrib.sent_requests.extension import SentRequests
 from chatcore.models import Session
 from chatcore.turns import deletion
 from tests.support.browsing import store_exchange
@@ -76,3 +77,17 @@ def test_a_question_has_no_request_of_its_own(page: Page, session: Session) -> N
     page.locator("article.user").get_by_role("button", name="More actions").press("Enter")
     expect(page.get_by_role("button", name="Fork from here")).to_be_visible()
     expect(page.get_by_role("button", name="See what was sent")).to_be_hidden()
+
+
+def test_the_menu_of_an_answer_opens_without_the_app(
+    page: Page, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SentRequests, "build_page_parts", lambda *arguments: [])
+    errors: list[object] = []
+    page.on("pageerror", lambda error: errors.append(error))
+    store_exchange(session, "Tea?", "Yes.")
+    page.goto(f"/c/{session.pk}/")
+    page.locator("article.answer").get_by_role("button", name="More actions").press("Enter")
+    expect(page.get_by_role("button", name="Too little to summarize")).to_be_visible()
+    expect(page.get_by_role("button", name="See what was sent")).to_have_count(0)
+    assert not errors

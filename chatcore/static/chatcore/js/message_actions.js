@@ -89,7 +89,8 @@ export class MessageActions {
     this.#menuArticle = article;
     const menu = document.getElementById("message-menu");
     menu.toggleAttribute("data-pinned", "pinned" in article.dataset);
-    menu.querySelector("[data-menu=request]").hidden = !article.matches(".answer");
+    const request = menu.querySelector("[data-menu=request]"); // of an app that may be absent
+    if (request) request.hidden = !article.matches(".answer");
     this.#offerSummary(article, menu.querySelector("[data-menu=compact]"));
   }
 
