@@ -98,7 +98,6 @@ Everything lives under {path}, at least on my machine.
 The docs are at {url} by the way.
 We are still on version {version} of the library.
 I was born on {date} and moved to {place} later.
-My sister {name} will join us.
 the invoice {id} over {amount} is still open
 Budget for the {thing} is {amount}, not a cent more.
 {person} has the ticket {id} on the desk.
@@ -111,12 +110,10 @@ We use {host} for the {thing}.
 The wifi password is {password}.
 Set the {attribute} to {number}, please.
 Not {number} but {number2} is the right {attribute}.
-Our cat is called {name}.
 The patient takes {quantity} of the medication twice a day.
 Can you book the table for {date} at {time}?
 My {attribute} is {number} and has been since {month}.
 The branch is called {branch}.
-{name} is my new manager.
 Deadline for the {thing} is {date}.
 The set-up has {quantity} and costs {amount} a month.
 Our account at the bank is {iban}.
@@ -134,7 +131,6 @@ Das Treffen ist am {date_de} um {time_de}.
 Die Dateien liegen in {path} auf meinem Rechner.
 Die Anleitung steht unter {url}, falls du sie brauchst.
 Wir sind noch auf Version {version}.
-Meine Schwester {name} kommt auch mit.
 Die Rechnung {id} über {amount_de} ist noch offen.
 Das Budget liegt bei {amount_de}, mehr geht nicht.
 Die Wohnung hat {quantity_de} und kostet {amount_de} im Monat.
@@ -142,9 +138,7 @@ Der Zug fährt um {time_de} von Gleis {number}.
 Die Abgabe ist am {date_de}.
 Ruf das Büro unter {phone} an.
 Nicht {number}, sondern {number2} ist der richtige {attribute_de}.
-Unser Hund heißt {name}.
 Der Patient nimmt {quantity_de} am Tag.
-Mein Vermieter {name} hat angerufen.
 Die Miete steigt um {percent} ab {month_de}.
 Der Schlüssel liegt in der {street}.
 Unser Konto ist {iban}.

@@ -32,13 +32,13 @@ _NAMING = re.compile(
     r"|auftrag|vorgang|gleis|table|tisch|unit|line|linie|track|level)"
     r"(?: (?:number|no\.?|nr\.?|nummer|id|#))? ?#?$"
 )
-_SUFFIXES = {"date": "date", "time": "time", "address": "address", "name": "name"}
+_SUFFIXES = {"date": "date", "time": "time", "address": "address"}
 
 
 def build_value_key(sentence: Sentence, value: Value, values: Sequence[Value]) -> str:
     """Return what a value is about: the noun phrase before it, or else the one after it.
 
-    A date, a time, an address and a name of one thing are distinguished by the key's last word.
+    A date, a time and an address of one thing are distinguished by the key's last word.
     Returns an empty text if the sentence does not say it.
     """
     words = _find_phrase_before(sentence, value, values)

@@ -18,7 +18,6 @@ from compaction.memory.core.ledger.lines import (
 from compaction.memory.core.ledger.sentences import Sentence, split_sentences
 from compaction.memory.core.ledger.values import (
     Value,
-    find_names,
     find_quoted,
     find_values,
     find_weekdays,
@@ -167,9 +166,7 @@ def _build_value_lines(
 ) -> list[LedgerLine]:
     """Return a line for each thing that the sentence gives a value."""
     collected_values = _collect_values(sentence, words, values)
-    # Every value is left out of the phrases of the others, but a name says what they are about.
-    plain_values = [value for value in collected_values if value.category != "name"]
-    keys = dict.fromkeys(_find_key(sentence, value, plain_values) for value in collected_values)
+    keys = dict.fromkeys(_find_key(sentence, value, collected_values) for value in collected_values)
     return [
         LedgerLine(kind="value", text=sentence.text, seq=seq, role="user", key=key) for key in keys
     ]
@@ -187,7 +184,6 @@ def _collect_values(sentence: Sentence, words: Set[str], values: Sequence[Value]
     collected_values.extend(
         value for value in find_quoted(sentence.text) if _is_given(sentence, value)
     )
-    collected_values.extend(find_names(sentence.text, words))
     return sorted(collected_values, key=lambda value: value.start)
 
 

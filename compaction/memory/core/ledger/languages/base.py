@@ -27,9 +27,7 @@ class Language:
     abbreviations: frozenset[str]  # without their last full stop
     weekdays: str  # an alternation; relative days too
     units: str  # an alternation of words and signs
-    relations: frozenset[str]  # "sister", "boss", whose names follow
     events: frozenset[str]  # "deadline", "meeting", whose weekday is a value
-    possessives: str  # an alternation: "my", "our"
     glue_words: frozenset[str]  # within a noun phrase: articles and prepositions
     break_words: frozenset[str]  # no part of a noun phrase: pronouns, verbs, adverbs
     marker_words: frozenset[str]  # say that something is a rule, and not what it is about

@@ -137,24 +137,6 @@ GERMAN = Language(
         r"|seiten|stück|nächte|versuche|kerne|knoten|grad|mal|zimmer|räume|esslöffel|teelöffel|el"
         r"|tl|tassen|portionen|etagen|stockwerke|euro"
     ),
-    relations=frozenset(
-        """
-        schwester bruder mutter vater mama papa frau mann sohn tochter chefin chef
-        kollegin kollege kollegen freundin freund nachbarin nachbar kundin kunde kunden
-        vermieterin vermieter ärztin arzt zahnärztin zahnarzt anwältin anwalt
-        steuerberaterin steuerberater hund katze kater pferd lehrerin lehrer trainerin
-        trainer assistentin assistent cousine cousin tante onkel neffe neffen nichte oma
-        opa großmutter großvater projekt firma team verein schule mitbewohnerin
-        mitbewohner verlobte verlobter baby ansprechpartnerin ansprechpartner lieferant
-        lieferanten dienstleister designerin designer entwicklerin entwickler therapeutin
-        therapeut professorin professor betreuerin betreuer schwägerin schwager
-        schwiegermutter schwiegervater enkelin enkel babysitterin projektleiterin
-        projektleiter praktikantin praktikant hausmeister hotel schiff boot band server
-        hündin papagei klempner elektriker architektin architekt gärtner gärtnerin
-        kardiologin kardiologe hebamme krankenschwester patenkind patentante patenonkel
-        hausärztin hausarzt kinderärztin kinderarzt produkt
-        """.split()  # noqa: SIM905
-    ),
     events=frozenset(
         """
         deadline termin frist abgabe treffen besprechung flug prüfung lieferung hochzeit start
@@ -163,10 +145,6 @@ GERMAN = Language(
         anreise übergabe abnahme präsentation livegang veröffentlichung sitzung spätestens
         abgabefrist kündigungsfrist zug
         """.split()  # noqa: SIM905
-    ),
-    possessives=(
-        r"mein|meine|meinen|meinem|meiner|meines|unser|unsere|unseren|unserem|unserer|sein|seine"
-        r"|seinen|seinem|seiner|ihr|ihre|ihren|ihrem|ihrer|der|die|das|den|dem"
     ),
     glue_words=frozenset(
         """
