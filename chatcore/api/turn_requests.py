@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 from django.core.validators import RegexValidator
 from django.db import DatabaseError, InterfaceError
-from django.db.models import Exists, OuterRef, Prefetch, Q, prefetch_related_objects
+from django.db.models import Exists, OuterRef, Q
 from django.http.response import HttpResponseBase
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import exceptions, serializers
@@ -41,7 +41,7 @@ from chatcore.base.rest.fields import (
 from chatcore.base.rest.problems import Problem
 from chatcore.base.rest.routes import build_api_path
 from chatcore.files import intake
-from chatcore.models import Attachment, Message, Session, Turn
+from chatcore.models import Message, Session, Turn
 from chatcore.providers.errors import ContextBudgetExceeded
 from chatcore.turns import capacity, client_tools, control, versions, waiting
 
@@ -302,8 +302,8 @@ def _load_messages(turn: Turn) -> list[Message]:
     """Return the messages of a turn and its question, in order; those just stored as they are."""
     if turn.exchange and turn.exchange.answer:
         messages = [turn.exchange.question, turn.exchange.answer]
-        no_files = Prefetch("attachments", queryset=Attachment.objects.none())
-        prefetch_related_objects(messages, no_files)  # which takes no statement
+        for message in messages:  # as `prefetch_related` would, in a millisecond less
+            message._prefetched_objects_cache = {"attachments": ()}  # type: ignore[attr-defined]  # noqa: SLF001
         return messages
     # Another answer has its question in an earlier turn.
     of_turn = Message.objects.filter(Q(turn=turn) | Q(pk=turn.question_id))
