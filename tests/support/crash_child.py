@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def _run_child(order: dict[str, Any], writer: int) -> None:
-    from tests.support.crash_acts import ACTS, Stage
+    from tests.support.crash_acts import ACTS, Stage, stop_turns
     from tests.support.crash_points import CrashPoint, watch_commits
 
     def tell(text: str) -> None:
@@ -90,6 +90,7 @@ def _run_child(order: dict[str, Any], writer: int) -> None:
         stage = Stage(UUID(order["session"]), tell=tell)
         with watch_commits(point.visit):
             ACTS[order["act"]](stage)
+            stop_turns()  # what follows an answer is part of the act
         exit_code = 0
     finally:
         # Neither threads are waited for nor handlers run.
