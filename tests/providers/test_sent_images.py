@@ -9,7 +9,7 @@ from PIL import Image as PillowImage
 from rest_framework.test import APIClient
 
 from chatcore.models import Session
-from chatcore.providers.base import ChatMessage, Image
+from chatcore.providers.base import ChatMessage, Connection, Image
 from chatcore.providers.sent_images import IMAGE_NOT_SHOWN, MAX_BYTES
 from models_registry.models import AiModel, Provider
 from tests.support.provider_calls import build_connection, collect_parts, join_text, make_request
@@ -44,7 +44,12 @@ def list_images(body: dict[str, Any]) -> list[tuple[str, bytes]]:
 
 
 async def send(scripted: ScriptedModel, protocol: str, *images: Image, **options: Any) -> Any:
-    """Send one image a message, and return the images as they arrived."""
+    """Send one image a message over a new connection, and return the images as they arrived."""
+    connection = build_connection(scripted, protocol, options={"dialect": options})
+    return await send_over(connection, scripted, *images)
+
+
+async def send_over(connection: Connection, scripted: ScriptedModel, *images: Image) -> Any:
     question = [
         message
         for image in images
@@ -54,7 +59,6 @@ async def send(scripted: ScriptedModel, protocol: str, *images: Image, **options
         )
     ]
     question.append(ChatMessage(role="user", content="And?"))
-    connection = build_connection(scripted, protocol, options={"dialect": options})
     parts = await collect_parts(connection, make_request(*question))
     assert join_text(parts)
     return list_images(scripted.requests[-1].json)
@@ -126,8 +130,9 @@ async def test_a_number_of_images_is_learned_from_its_refusal(
         return Reply(status=400, text=refusal) if is_too_much else Reply(text="Three cats.")
 
     scripted.default = answer
+    connection = build_connection(scripted, "openai")
     for _ in range(2):
-        sent = await send(scripted, "openai", *[build_image(20)] * 3)
+        sent = await send_over(connection, scripted, *[build_image(20)] * 3)
         assert len(sent) == 2
     assert len(scripted.requests) == 3
 
