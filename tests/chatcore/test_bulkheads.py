@@ -14,6 +14,7 @@ from django.db import OperationalError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from rest_framework.test import APIClient
 
+from chatcore.base import threads
 from chatcore.base.net import strangers
 from chatcore.base.threads import ThreadPool, outlive_errors
 from chatcore.models import McpServer, Session, Turn
@@ -71,6 +72,9 @@ def watched_lock(monkeypatch: pytest.MonkeyPatch) -> type[WatchedLock]:
     monkeypatch.setattr(WatchedLock, "holders", set())
     monkeypatch.setattr(WatchedLock, "waits", [])
     monkeypatch.setattr(recorder, "threading", SimpleNamespace(Lock=WatchedLock))
+    # Threads of earlier tests have connections that they close only before the next use.
+    new_threads = ThreadPool("store", 4, has_own_connections=True)
+    monkeypatch.setattr(threads, "STORING", new_threads)
     return WatchedLock
 
 
