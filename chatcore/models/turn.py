@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Exchange:
     """A question and its only answer, as this process has stored them.
 
-    Whoever waits for the reply builds it from these and reads nothing back. `turn` is the object
+    The reply is built from these without another query. `turn` is the object
     that the task works on. `answer` is None until the turn has ended with it, and for ever if the
     turn has more messages or ends otherwise.
     """

@@ -213,7 +213,7 @@ def _set_flag(request: HttpRequest, pk: UUID, field: str) -> HttpResponse:
     form = SwitchForm(request.POST)
     if not form.is_valid():
         return HttpResponse(status=400)
-    # No act of the conversation: the chat keeps its place in the list, which is by time.
+    # The conversation did not change: the chat keeps its place in the list, which is by time.
     is_on = form.cleaned_data["on"]
     record_session_change(pk, {field: is_on}, is_user_act=False)
     change = {"chat": str(pk), "flag": field, "isOn": is_on}
