@@ -1,5 +1,7 @@
 """How many statements a turn over a compatible API costs."""
 
+import threading
+from statistics import median_low
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from tests.support.openai_client import MODEL, client
 __all__ = ["client"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
-MAX_STATEMENTS = 56  # of a turn with a name; measured: 49 on SQLite, 54 on PostgreSQL
+MAX_STATEMENTS = 40  # of a turn with a name; measured: 37 on SQLite, 36 on PostgreSQL
 
 
 def test_a_turn_without_a_name_costs_hardly_more_statements_than_one_with_a_name(
@@ -23,7 +25,9 @@ def test_a_turn_without_a_name_costs_hardly_more_statements_than_one_with_a_name
     execute = CursorWrapper.execute
 
     def note(self: Any, sql: str, params: Any = None) -> Any:
-        statements.append(sql)
+        # In how many pieces the words of an answer are stored depends on how busy the machine is.
+        if threading.current_thread().name != "delta-writer":
+            statements.append(sql)
         return execute(self, sql, params)
 
     monkeypatch.setattr(CursorWrapper, "execute", note)
@@ -46,7 +50,7 @@ def test_a_turn_without_a_name_costs_hardly_more_statements_than_one_with_a_name
                 {"role": "assistant", "content": answer},
                 {"role": "user", "content": f"And {number}?"},
             ]
-        return min(counts[1:])  # a busy machine stores the words of an answer in more pieces
+        return median_low(counts[1:])  # what is asked once in a while falls into some of them
 
     named_count = count_turn(**{"x-session-id": "mine"})
     assert named_count <= MAX_STATEMENTS, named_count
