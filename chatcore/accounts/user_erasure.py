@@ -101,7 +101,7 @@ def _list_rows_by_words(user_pk: object, words: list[str]) -> dict[str, QuerySet
 
 
 def _list_models_of_people() -> list[tuple[type[Model], str]]:
-    """Return the models whose rows go with a person though no foreign key says so, by a field."""
+    """Return each model that names fields in `goes_with_people`, with each of the fields."""
     return [
         (model, name)
         for model in apps.get_models()

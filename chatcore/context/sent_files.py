@@ -1,6 +1,6 @@
 """Remember with a question how much of its files the first request held.
 
-Later requests have less room for files, and a summary tells of what was read.
+Later requests have less room for files, but a summary must cover the text that was sent.
 """
 
 from chatcore.models import Message, Turn

@@ -214,7 +214,7 @@ class ServerAddressForm(forms.Form):
 
 
 class DeleteAccountForm(forms.Form):
-    """The name of the account, typed once more by whoever deletes it."""
+    """Confirms the deletion of an account by the name of its user."""
 
     name = forms.CharField(
         label=_("Your name, to be sure"),

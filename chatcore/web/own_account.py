@@ -20,7 +20,7 @@ from chatcore.web.forms import DeleteAccountForm
 @reauthentication_required
 @require_http_methods(["GET", "POST"])
 def delete_account(request: HttpRequest) -> HttpResponse:
-    """Ask for the name, then erase the account. Whoever must stay is told why."""
+    """Ask for the name, then erase the account. Answer 409 if it must be kept, with the reason."""
     user = get_user_model()._default_manager.get_by_natural_key(request.user.get_username())
     if problem := _find_reason_to_stay(user):
         return render(request, "chatcore/delete_account.html", {"problem": problem}, status=409)

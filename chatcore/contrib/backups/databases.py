@@ -11,7 +11,7 @@ from django.db import connection, connections
 
 # Tables of a newer version may be there that the copy does not know, so all that is in the schema
 # goes, but for what belongs to an extension. The schema itself stays: a role may create in it and
-# not own it, and its grants are the operator's. Whoever still uses the database holds locks; then
+# not own it, and its grants are the operator's. If another process holds a lock for ten seconds,
 # nothing is changed.
 EMPTY_POSTGRESQL = """
 SET lock_timeout = '10s';

@@ -199,9 +199,9 @@ def get_context_overflow_provider(error: object) -> str | None:
 
 
 def _name_overflow(error: object) -> str | None:
-    """Return the provider in whose words an error or one of its causes says so.
+    """Return the provider whose message for an overflow stands in an error or one of its causes.
 
-    Empty for an overflow in nobody's words, None for any other error.
+    An empty string for an overflow of an unknown provider, None for any other error.
     """
     for _ in range(MAX_CAUSES):
         texts = (str(part) for part in (error, getattr(error, "body", None)) if part)

@@ -351,7 +351,7 @@ def _read_unit(text: str, number: Number) -> Unit:
 
 
 def is_measure(name: str) -> bool:
-    """Return whether a word is a unit: it names nobody."""
+    """Return whether a word is a unit, and so no name."""
     return name.casefold() in _UNITS
 
 
