@@ -97,9 +97,7 @@ export class MessageActions {
   // Say beforehand where a summary up to the message would save nothing.
   async #offerSummary(article, button) {
     button.ariaDisabled = null;
-    const { meter, session } = this.chat;
-    if (!meter.contextWindow) return;
-    const isTooLittle = await findsTooLittle(session, Number(article.dataset.seq));
+    const isTooLittle = await findsTooLittle(this.chat.session, Number(article.dataset.seq));
     if (isTooLittle && article === this.#menuArticle) button.ariaDisabled = "true";
   }
 
