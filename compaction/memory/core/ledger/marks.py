@@ -32,8 +32,8 @@ WRONG_SHARE = 0.5
 MIN_MARKED = 12
 MARKED_SHARE = 0.7
 
-_FENCE = re.compile(r"```[ \t]*([\w-]*)[^\n]*\n(.*?)(?:\n?[ \t]*```|\Z)", re.DOTALL)
-_OBJECT = re.compile(r'^\s*\[?\s*\{\s*"(?:said|ended)"', re.MULTILINE)
+_FENCE = re.compile(r"(?<!`)```[ \t]*+([\w-]*+)[^\n`]*+\n(.*?)(?:```|\Z)", re.DOTALL)
+_OBJECT = re.compile(r'^[ \t]*+(?:\[\s*+)?\{\s*+"(?:said|ended)"', re.MULTILINE)
 _QUOTE_EDGES = " \t\n\"'“”„«»‘’`.…"
 
 
@@ -88,7 +88,7 @@ class Reading:
 def split_block(text: str) -> tuple[str, str | None]:
     """Return an answer without its block of marks, and the block; None if there is none."""
     for match in reversed(list(_FENCE.finditer(text))):
-        if match[1].lower() == "lasting" or _OBJECT.match(match[2]):
+        if match[1].lower() == "lasting" or _OBJECT.match(match[2].lstrip()):
             return (text[: match.start()] + text[match.end() :]).strip(), match[2]
     bare_block = _OBJECT.search(text)
     if bare_block:
