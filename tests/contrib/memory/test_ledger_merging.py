@@ -47,18 +47,6 @@ def test_a_new_time_leaves_the_date_as_it_is() -> None:
     ]
 
 
-def test_it_is_what_was_said_last() -> None:
-    lines = merge_messages(
-        ["The staging port is 8080.", "Hello again.", "Actually no, make it 9090."]
-    )
-    assert list_current(lines) == {"Actually no, make it 9090."}
-
-
-def test_a_rule_that_is_turned_round_supersedes_the_old_one() -> None:
-    lines = merge_messages(["Always answer in German.", "From now on answer in English."])
-    assert [line.status for line in lines] == ["superseded", "current"]
-
-
 def test_an_exact_repetition_is_not_added_twice() -> None:
     assert len(merge_messages(["Never push to main.", "never push to main"])) == 1
 

@@ -48,6 +48,13 @@ def test_a_correction_stands_with_what_it_corrects(old: str, new: str) -> None:
     assert is_told_right(ledger, old, new), ledger
 
 
+def test_what_it_is_and_a_rule_that_is_turned_round_stand_with_what_they_change() -> None:
+    ledger = render(["The staging port is 8080.", "Hello.", "Actually no, make it 9090."])
+    assert is_told_right(ledger, "The staging port is 8080.", "Actually no, make it 9090.")
+    ledger = render(["Always answer in German.", "From now on answer in English."])
+    assert is_told_right(ledger, "Always answer in German.", "From now on answer in English.")
+
+
 def test_what_cannot_be_matched_stands_behind_what_was_said_just_before() -> None:
     ledger = render(["Always answer in short sentences.", "No, I meant something else entirely."])
     [line] = [line for line in ledger.splitlines() if "something else" in line]

@@ -3,15 +3,10 @@
 import re
 from collections.abc import Iterable
 
-from compaction.memory.core.ledger.languages import LANGUAGES
+from compaction.memory.core.ledger.corrections import list_things
 from compaction.memory.core.ledger.lines import LedgerLine
 from compaction.memory.core.ledger.values import find_values
 
-_STOP_WORDS = frozenset().union(
-    *(each.glue_words | each.break_words | each.marker_words | each.negations for each in LANGUAGES)
-)
-_SUFFIXES = ("ingly", "ungen", "ing", "ung", "ies", "ed", "es", "en", "er", "s", "e", "t")
-_WORD = re.compile(r"[^\W_][\w'-]*")
 _KEY_SUFFIX = re.compile(r"\(\w+\)$")
 
 MIN_KEY_WORDS = 2  # fewer may be about anything
@@ -26,7 +21,7 @@ class CurrentValues:
         self._current_values: dict[frozenset[str], set[Value]] = {}
         self._former_values: dict[frozenset[str], set[Value]] = {}
         for line in lines:
-            words = _list_content(_KEY_SUFFIX.sub("", line.key))
+            words = list_things(_KEY_SUFFIX.sub("", line.key))
             if line.kind == "value" and line.status != "dropped" and len(words) >= MIN_KEY_WORDS:
                 is_current = line.status == "current"
                 values_by_key = self._current_values if is_current else self._former_values
@@ -40,7 +35,7 @@ class CurrentValues:
         if not self._former_values:
             return False
         values = _list_values(sentence)
-        words = _list_content(sentence) if values else frozenset()
+        words = list_things(sentence) if values else frozenset()
         for key_words, former_values in self._former_values.items():
             current_values = self._current_values.get(key_words, set())
             if not key_words <= words or not values.isdisjoint(current_values):
@@ -49,22 +44,6 @@ class CurrentValues:
             if any(_get_form(value) in forms for value in values & former_values):
                 return True
         return False
-
-
-def _list_content(text: str) -> frozenset[str]:
-    """Return the words that carry a text's content, by their first letters as a stem."""
-    words = _WORD.findall(text.lower().replace("’", "'"))
-    return frozenset(_stem(word) for word in words if word not in _STOP_WORDS)
-
-
-def _stem(word: str) -> str:
-    """Return a word without the usual endings, so that "pushed" is found by "push"."""
-    if any(character.isdigit() for character in word):
-        return word
-    for ending in _SUFFIXES:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word.removesuffix(ending)
-    return word
 
 
 def _list_values(text: str) -> set[Value]:

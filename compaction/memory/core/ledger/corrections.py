@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Literal
 
 from compaction.memory.core.ledger.forgetting import find_request
-from compaction.memory.core.ledger.languages import LANGUAGES
+from compaction.memory.core.ledger.keys import says_nothing
 from compaction.memory.core.ledger.languages.changes import (
     CORRECTIONS,
     FORGETTING,
@@ -24,7 +24,6 @@ from compaction.memory.core.ledger.sentences import mask_quotations
 from compaction.memory.core.ledger.values import CACHED_SENTENCES, find_values
 from compaction.memory.core.verify.numbers import NUMBER_WORDS
 from textkit.stems import fold_letters, list_pairs, list_stems, stem_word
-from textkit.stop_words import STOP_WORDS
 
 NEAR_MESSAGES = 8  # a correction without a word of its subject is about what was said so recently
 SUBJECT_SHARE = 0.5  # of the words of what is to be forgotten: a line about it has more of them
@@ -35,18 +34,11 @@ Change = Literal["correction", "turn", "forgetting", ""]
 _WORD = re.compile(r"[^\W\d_][\w'-]*")
 _ELISION = re.compile(r"^(?:[cdjlmnst]|qu)'(?=\w{2})")
 _CLAUSE_MARK = re.compile(r"[,;–—]\s")
-_NO_SUBJECT = frozenset(
+_FORGETTING_WORDS = frozenset(
     fold_letters(word)
-    for word in frozenset().union(
-        STOP_WORDS,
-        *(
-            f"{each.forget} {each.erase} {each.small}".split()
-            for each in (FORGETTING[code] for code in ("en", "de", "fr", "es"))
-        ),
-        *(each.break_words | each.marker_words | each.negations for each in LANGUAGES),
-        NUMBER_WORDS,
-    )
-)
+    for each in (FORGETTING[code] for code in ("en", "de", "fr", "es"))
+    for word in f"{each.forget} {each.erase} {each.small}".split()
+) | frozenset(map(fold_letters, NUMBER_WORDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +211,10 @@ def list_subject(text: str, language: str = "") -> frozenset[str]:
     plain_words = _WORD.findall(fold_letters(text.replace("’", "'")))
     words = (_ELISION.sub("", word.removesuffix("'s")) for word in plain_words)
     return frozenset(
-        stem for word in words if word not in _NO_SUBJECT for stem in list_stems(word)[:1]
+        stem
+        for word in words
+        if word not in _FORGETTING_WORDS and not says_nothing(word)
+        for stem in list_stems(word)[:1]
     )
 
 

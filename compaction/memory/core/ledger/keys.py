@@ -7,17 +7,12 @@ from compaction.memory.core.ledger.languages import LANGUAGES
 from compaction.memory.core.ledger.lines import KEY_CHARS
 from compaction.memory.core.ledger.sentences import Sentence
 from compaction.memory.core.ledger.values import Value
+from textkit.stop_words import is_stop_word
 
 KEY_WORDS = 5  # the most words of a value's noun phrase
 RULE_WORDS = 12  # the most words of a rule's key
 
-_GLUE = frozenset().union(*(each.glue_words for each in LANGUAGES))
-_BREAKS = frozenset().union(*(each.break_words for each in LANGUAGES)) - _GLUE
-_NO_NOUNS = _GLUE | _BREAKS
-_MARKERS = frozenset().union(*(each.marker_words for each in LANGUAGES))
-_TOPICS = tuple(
-    (topic, re.compile(pattern)) for each in LANGUAGES for topic, pattern in each.topics.items()
-)
+_PLAIN_WORDS = frozenset().union(*(each.plain_words for each in LANGUAGES))
 _WORD = re.compile(r"[^\W\d_][\w'-]*|\d[\w.-]*")
 _BOUNDARY = re.compile(
     r"[,;()–—!?\"“”„]|: | - | (?:and|but|or|und|aber|oder|sondern|because|weil|denn|which|that"
@@ -33,6 +28,11 @@ _NAMING = re.compile(
     r"(?: (?:number|no\.?|nr\.?|nummer|id|#))? ?#?$"
 )
 _SUFFIXES = {"date": "date", "time": "time", "address": "address"}
+
+
+def says_nothing(word: str) -> bool:
+    """Return whether a word, in lower case, says nothing of what a sentence is about."""
+    return word in _PLAIN_WORDS or is_stop_word(word)
 
 
 def build_value_key(sentence: Sentence, value: Value, values: Sequence[Value]) -> str:
@@ -104,7 +104,7 @@ def names_its_noun(sentence: Sentence, value: Value) -> bool:
     if _NAMING.search(text.rstrip()):
         return True
     words = _WORD.findall(text) if value.form == "code" and text.endswith(" ") else []
-    return bool(words) and text.rstrip().endswith(words[-1]) and words[-1] not in _NO_NOUNS
+    return bool(words) and text.rstrip().endswith(words[-1]) and not says_nothing(words[-1])
 
 
 def _take_phrase(words: list[str]) -> list[str]:
@@ -112,9 +112,9 @@ def _take_phrase(words: list[str]) -> list[str]:
     phrase: list[str] = []
     for word in words:
         plain_word = word.removesuffix("'s").strip("'-.")
-        if plain_word in _GLUE or not plain_word:
+        if is_stop_word(plain_word):
             continue
-        if plain_word in _BREAKS:
+        if plain_word in _PLAIN_WORDS:
             if phrase:
                 break
             continue
@@ -127,16 +127,13 @@ def _take_phrase(words: list[str]) -> list[str]:
 def build_sentence_key(sentence: Sentence, values: Sequence[Value]) -> str:
     """Return what a rule, preference, decision or commitment is about.
 
-    That is a topic which can have only one rule (the language of answers), or the words that carry
-    its content. Times, amounts and sizes are left out, so that a new limit supersedes the old one.
+    That are the words which carry its content. Times, amounts and sizes are left out, so that a new
+    limit supersedes the old one.
     """
-    for topic, pattern in _TOPICS:
-        if pattern.search(sentence.words):
-            return topic
     text = sentence.text.lower()
     for value in reversed(values):
         if value.form in {"time", "amount", "quantity", "measure"}:
             text = text[: value.start] + " " + text[value.end :]
     words = [word.strip("'-.") for word in re.findall(r"[^\s,;:!?()\"“”„«»]+", text)]
-    content = [word for word in words if word and word not in _MARKERS]
+    content = [word for word in words if word and not says_nothing(word)]
     return " ".join((content or words)[:RULE_WORDS])[:KEY_CHARS]

@@ -12,7 +12,6 @@ Holds = Literal["answer", "task", "always"]
 KINDS: tuple[Kind, ...] = ("rule", "preference", "decision", "commitment", "fact", "value")
 LINE_CHARS = 400  # the most characters of one line
 KEY_CHARS = 120  # the most characters of a key
-PRONOUN_KEY = "it"  # of "make it 9090": about what was said last; merging finds out what that is
 
 # A word of the key of a sentence that takes something back and says nothing else by itself.
 CHANGE_KEY = "(change)"

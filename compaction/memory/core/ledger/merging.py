@@ -3,10 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from compaction.memory.core.ledger.lines import KEY_CHARS, PRONOUN_KEY, LedgerLine, normalize_text
-from compaction.memory.core.ledger.values import find_values
-
-PRONOUN_MESSAGES = 6  # "make it 9090" is about what was said at most so many messages before
+from compaction.memory.core.ledger.lines import LedgerLine, normalize_text
 
 
 def merge_lines(
@@ -22,20 +19,14 @@ def merge_lines(
     merged_lines = list(lines)
     new_lines = list(new_lines)
     new_keys = {line.key for line in new_lines}
-    # What a pronoun stands for is not known yet; all other lines can repeat only their own keys.
-    rivals = [line for line in lines if PRONOUN_KEY in new_keys or line.key in new_keys]
+    rivals = [line for line in lines if line.key in new_keys]
     places = {_identify(line) for line in rivals}
-    sources = {(line.kind, line.seq, line.text) for line in rivals}
     sayings = {
         (line.kind, line.role, line.key, normalize_text(line.text))
         for line in rivals
         if line.status != "superseded"
     }
     for line in new_lines:
-        if line.key == PRONOUN_KEY:
-            if (line.kind, line.seq, line.text) in sources:
-                continue
-            line = _resolve_pronoun(line, merged_lines)
         place = _identify(line)
         saying = (line.kind, line.role, line.key, normalize_text(line.text))
         if place in places or saying in sayings:
@@ -45,23 +36,6 @@ def merge_lines(
         merged_lines.append(line)
     merged_lines.sort(key=lambda line: line.seq)
     return _supersede_twins(merged_lines)
-
-
-def _resolve_pronoun(line: LedgerLine, lines: Sequence[LedgerLine]) -> LedgerLine:
-    """Return the line about that of which the last value of the same category was said."""
-    categories = {value.category for value in find_values(line.text)}
-    earlier_lines = [
-        other
-        for other in lines
-        if other.kind == line.kind
-        and other.key != PRONOUN_KEY
-        and line.seq - PRONOUN_MESSAGES <= other.seq <= line.seq
-        and other.text != line.text
-        and categories & {value.category for value in find_values(other.text)}
-    ]
-    if not earlier_lines:
-        return replace(line, key=line.text.lower()[:KEY_CHARS])
-    return replace(line, key=max(earlier_lines, key=lambda other: other.seq).key)
 
 
 def _identify(line: LedgerLine) -> tuple[str, str, str, int]:

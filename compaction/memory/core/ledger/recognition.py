@@ -1,7 +1,7 @@
 """Recognize the lines of the ledger in a message, without a model."""
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 
 from compaction.memory.core.ledger.corrections import find_change
 from compaction.memory.core.ledger.keys import build_sentence_key, build_value_key, names_its_noun
@@ -11,7 +11,6 @@ from compaction.memory.core.ledger.lines import (
     KEY_CHARS,
     KINDS,
     LINE_CHARS,
-    PRONOUN_KEY,
     Kind,
     LedgerLine,
 )
@@ -20,7 +19,6 @@ from compaction.memory.core.ledger.values import (
     Value,
     find_quoted,
     find_values,
-    find_weekdays,
 )
 from textkit.credentials import PLACEHOLDER, remove_credentials
 
@@ -41,21 +39,16 @@ _ASKS_FOR_ACTION = re.compile(
     r"|\b(?:please|bitte)\b"
 )
 _STARTERS = frozenset().union(*(each.starters for each in LANGUAGES))
-_EVENTS = frozenset().union(*(each.events for each in LANGUAGES))
 _REQUEST = re.compile("|".join(each.requests for each in LANGUAGES))
 _FEELING = re.compile("|".join(each.feelings for each in LANGUAGES))
 _NEGATIONS = frozenset().union(*(each.negations for each in LANGUAGES))
+_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _REPORT = re.compile("|".join(each.reports for each in LANGUAGES))
 _CLAUSE_START = re.compile(r"[,;:.!?()–—-] ?|((?<![^\W\d_])[^\W\d_]++)(?: |(?=,))")
-_WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _GIVING_WORD = re.compile(
     r"(?:\b(?:is|are|called|named|titled|use|reads|says|spelled|to|as|ist|heißt|lautet"
     r"|namens|genannt"
     r"|auf|mit)|[:=])(?: (?:now|jetzt|nun|currently|about|only|just|nur))? ?$"
-)
-_PRONOUN = re.compile(
-    r"\b(?:make (?:it|that)|it(?:'s| is| should be| must be)|change (?:it|that) to|use|sondern|doch"
-    r"|(?:es|das) (?:ist|sind|soll)|machen wir|nimm|instead|rather|wait|no),? (?:\w+ ){0,3}$"
 )
 _LABEL = re.compile(r"""[-*"' ]{0,4}[^\W\d_][\w .-]{0,40}["']?\s?[:=]\s?(?P<value>\S.{0,200})$""")
 
@@ -77,17 +70,16 @@ def recognize_lines(text: str, *, role: str, seq: int) -> tuple[LedgerLine, ...]
     for sentence in split_sentences(text):
         if not MIN_CHARS <= len(sentence.text) <= LINE_CHARS:
             continue
-        words = frozenset(_WORD.findall(sentence.words))
         values = find_values(sentence.text)
         kind = find_kind(sentence)
         if kind is not None:
             key = build_sentence_key(sentence, values)
             lines.append(LedgerLine(kind=kind, text=sentence.text, seq=seq, role=role, key=key))
-        elif states_absence(sentence, words) and not values:
+        elif not values and states_absence(sentence):
             key = build_sentence_key(sentence, values)
             lines.append(LedgerLine(kind="value", text=sentence.text, seq=seq, role=role, key=key))
         if value_count < MESSAGE_LINES:
-            value_lines = _build_value_lines(sentence, words, values, seq=seq)
+            value_lines = _build_value_lines(sentence, values, seq=seq)
             value_count += len(value_lines)
             lines.extend(value_lines)
         if sentence.origin == "own" and not (lines and lines[-1].text == sentence.text):
@@ -147,11 +139,12 @@ def find_clause_starts(words: str) -> list[int]:
     return [0, *later_starts[: SENTENCE_STARTS - 1]]
 
 
-def states_absence(sentence: Sentence, words: Set[str]) -> bool:
+def states_absence(sentence: Sentence) -> bool:
     """Return whether a sentence says that something is not so: "the contract is not notarized".
 
     A summary easily loses a negation. What a user does not know, like or find is none.
     """
+    words = frozenset(_WORD.findall(sentence.words))
     return (
         sentence.origin == "own"
         and len(words) >= ABSENCE_WORDS
@@ -162,25 +155,23 @@ def states_absence(sentence: Sentence, words: Set[str]) -> bool:
 
 
 def _build_value_lines(
-    sentence: Sentence, words: Set[str], values: Sequence[Value], *, seq: int
+    sentence: Sentence, values: Sequence[Value], *, seq: int
 ) -> list[LedgerLine]:
     """Return a line for each thing that the sentence gives a value."""
-    collected_values = _collect_values(sentence, words, values)
+    collected_values = _collect_values(sentence, values)
     keys = dict.fromkeys(_find_key(sentence, value, collected_values) for value in collected_values)
     return [
         LedgerLine(kind="value", text=sentence.text, seq=seq, role="user", key=key) for key in keys
     ]
 
 
-def _collect_values(sentence: Sentence, words: Set[str], values: Sequence[Value]) -> list[Value]:
+def _collect_values(sentence: Sentence, values: Sequence[Value]) -> list[Value]:
     """Return the values of a sentence that are worth a line, in their order."""
     if sentence.is_question and not _ASKS_FOR_ACTION.search(sentence.words):
         values = [value for value in values if value.category in {"address", "identifier"}]
     collected_values = [
         value for value in values if not value.is_digit or _is_given(sentence, value)
     ]
-    if collected_values or not _EVENTS.isdisjoint(words):
-        collected_values.extend(find_weekdays(sentence.text))
     collected_values.extend(
         value for value in find_quoted(sentence.text) if _is_given(sentence, value)
     )
@@ -198,8 +189,6 @@ def _find_key(sentence: Sentence, value: Value, values: Sequence[Value]) -> str:
     """Return a value's key. One that a question or a letter names is about itself only."""
     if not sentence.is_question and sentence.origin == "own":
         key = build_value_key(sentence, value, values)
-        if not key and _PRONOUN.search(sentence.words, 0, value.start):
-            return PRONOUN_KEY
         if key:
             return key
     return value.text.lower()

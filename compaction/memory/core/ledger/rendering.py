@@ -21,7 +21,7 @@ from textkit.calendar import describe_day
 from textkit.stems import fold_letters
 
 _WORD = re.compile(r"[^\W\d_]+")
-_POLITE_WORDS = frozenset().union(*(each.starters - each.negations for each in LANGUAGES))
+_POLITE_WORDS = frozenset().union(*(each.starters for each in LANGUAGES))
 
 TITLES = {
     "rule": "Rules",

@@ -16,7 +16,6 @@ CACHED_SENTENCES = 8_192  # those of a thousand messages, which are compared sev
 Category = Literal["address", "date", "time", "number", "identifier"]
 
 _MONTHS = "|".join(sorted(MONTHS, key=len, reverse=True))
-_WEEKDAYS = "|".join(each.weekdays for each in LANGUAGES)
 _UNITS = "|".join(each.units for each in LANGUAGES)
 _DAY = r"\d{1,2}(?:\.|st|nd|rd|th)?"
 _NUMBER = r"\d{1,3}(?:[.,'’ \u202f\u00a0]\d{3}){1,5}(?:[.,]\d{1,4})?|\d{1,15}(?:[.,]\d{1,8})?"
@@ -106,7 +105,6 @@ _VALUE = re.compile(
     "|".join(f"(?P<{form}_{index}>{source})" for index, (form, source) in enumerate(_FORMS))
 )
 _HAS_VALUE = re.compile(r"[\d/@_\\#]|\w\.\w|[A-Z]-[A-Z]")
-_WEEKDAY = re.compile(rf"\b(?:{_WEEKDAYS})\b", re.IGNORECASE)
 _QUOTATION = re.compile(
     r"`([^`\n]{1,120})`|[\"“„»]([^\"“”„«»\n]{1,60})[\"”“«]|(?<!\w)'([^'\n]{1,60})'(?!\w)"
 )
@@ -130,7 +128,6 @@ _CATEGORIES: dict[str, Category] = {
     "ip": "address",
     "phone": "address",
     "date": "date",
-    "weekday": "date",
     "time": "time",
     "uuid": "identifier",
     "iban": "identifier",
@@ -175,12 +172,6 @@ def find_values(text: str) -> tuple[Value, ...]:
                     )
                 )
     return tuple(values)
-
-
-def find_weekdays(text: str) -> Iterator[Value]:
-    """Yield the weekdays and relative days of a sentence: exact only beside an event."""
-    for match in _WEEKDAY.finditer(text):
-        yield Value(start=match.start(), end=match.end(), text=match.group(), form="weekday")
 
 
 def find_quoted(text: str) -> Iterator[Value]:

@@ -5,6 +5,7 @@ from functools import lru_cache
 
 from textkit.stems import find_algorithm, split_unspaced
 from textkit.stems import stem_word as stem_by_algorithm
+from textkit.stop_words import is_stop_word
 
 STEM_CHARS = 6
 # With the signs that stand on letters in Hebrew, Arabic and the scripts of India.
@@ -21,30 +22,6 @@ def build_word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Words that say how something is said and not what, in the languages that the checks know best.
-FUNCTION_WORDS = build_word_set(
-    """
-    a an the this that these those it its he him his she her they them their we us our i me my you
-    your who whom whose which what when where why how and or but if then than so as of at by for
-    from in into on onto to with about over under up down out off be is am are was were been being
-    have has had having do does did doing done will would shall should can could may might must
-    not no nor never none nothing yes there here very just also too only again more most some any
-    all both each every few such own same other another because while until after before during
-    between through against without within per via let lets please now yet still even much many
-    don't doesn't didn't isn't aren't wasn't weren't won't can't cannot couldn't shouldn't
-    wouldn't mustn't hasn't haven't hadn't i'm i'll i've i'd you're you'll we're we'll it's that's
-    there's let's ok okay
-    der die das den dem des ein eine einen einem einer eines dieser diese dieses diesen diesem und
-    oder aber wenn dann als ob wie wer wen wem was wann wo warum weil dass daß damit ich mich mir
-    mein meine meinen meiner du dich dir dein deine deinen er ihn ihm sein seine seinen sie ihr
-    ihre ihren ihnen wir uns unser unsere es man sich ist sind war waren wird werden wurde wurden
-    hat haben hatte hatten kann können soll sollen sollte muss müssen darf dürfen will wollen
-    wollte möchte mag bin bist sei nicht kein keine keinen keinem keiner keines nie niemals nichts
-    ja nein auch nur noch schon sehr mehr so zu zum zur in im ins an am auf aus bei beim mit nach
-    von vom vor für über unter um durch gegen ohne bis seit hier da dort nun jetzt bitte doch mal
-    alle alles jede jeder jedes immer etwa
-    """
-)
 # Words in which summaries speak of the conversation itself.
 REPORT_WORDS = build_word_set(
     """
@@ -109,4 +86,5 @@ def list_ordered_stems(text: str) -> list[str]:
 def carries_meaning(word: str) -> bool:
     """Return whether a word, in lower case, says what a text is about."""
     bare_word = word.replace("’", "'").removesuffix("'s")
-    return len(bare_word) > 1 and bare_word not in FUNCTION_WORDS and bare_word not in REPORT_WORDS
+    is_plain = bare_word in REPORT_WORDS or is_stop_word(bare_word)
+    return len(bare_word) > 1 and not is_plain

@@ -25,15 +25,10 @@ class Language:
     list_titles: str  # what a list of rules is called: "ground rules:"
     foreign_titles: str  # what stands above the text of someone else: "Anna wrote:"
     abbreviations: frozenset[str]  # without their last full stop
-    weekdays: str  # an alternation; relative days too
     units: str  # an alternation of words and signs
-    events: frozenset[str]  # "deadline", "meeting", whose weekday is a value
-    glue_words: frozenset[str]  # within a noun phrase: articles and prepositions
-    break_words: frozenset[str]  # no part of a noun phrase: pronouns, verbs, adverbs
-    marker_words: frozenset[str]  # say that something is a rule, and not what it is about
+    plain_words: frozenset[str]  # beside STOP_WORDS: say nothing of what a sentence is about
     negations: frozenset[str]
     feelings: str  # a negation of no consequence: "I don't know", "not bad"
-    topics: Mapping[str, str]  # what a rule is about by its pattern: language, length, address
 
 
 def join_rows(table: str, *, languages: str = "") -> str:

@@ -79,7 +79,7 @@ ENGLISH = Language(
         """
         please and but so also then just or ok okay btw oh well that because again now first
         second finally however importantly important note seriously really actually hey hi
-        listen look remember anyway though too generally plus yes no thanks sure right
+        listen look remember anyway though too generally plus yes thanks sure right
         otherwise reminder
         """.split()  # noqa: SIM905
     ),
@@ -131,11 +131,6 @@ ENGLISH = Language(
         thu fri sat sun tel min max incl excl p pp para art sec ch ed eds op resp
         """.split()  # noqa: SIM905
     ),
-    weekdays=(
-        r"(?:next |this |on |by |every )?(?:monday|tuesday|wednesday|thursday|friday|saturday"
-        r"|sunday)s?|tomorrow|tonight|next (?:week|month|year|quarter)|end of (?:the )?(?:week"
-        r"|month|year|quarter)"
-    ),
     units=(
         r"percent|years?|yrs?|months?|weeks?|days?|hours?|hrs?|minutes?|mins?|seconds?|secs?"
         r"|miles?|feet|foot|inch(?:es)?|yards?|pounds?|lbs?|ounces?|oz|gallons?|cups?|tbsp|tsp"
@@ -145,56 +140,22 @@ ENGLISH = Language(
         r"|degrees?|times|square (?:feet|meters|metres)|acres?|liters?|litres?|meters?|metres?"
         r"|kilometers?|kilometres?|kilos?|grams?|servings?|tickets?|floors?|bedrooms?|rooms?"
     ),
-    events=frozenset(
+    plain_words=frozenset(
         """
-        deadline due meeting appointment call flight demo launch release review interview exam
-        delivery party wedding surgery presentation workshop trip check-in checkin go-live kickoff
-        audit birthday anniversary conference session rehearsal hearing inspection move-in pickup
-        train freeze cutoff submission
-        """.split()  # noqa: SIM905
-    ),
-    glue_words=frozenset(
-        """
-        the a an of for in at on from to with by within per and this that these those my our your
-        its their his her
-        """.split()  # noqa: SIM905
-    ),
-    break_words=frozenset(
-        """
-        i you he she it we they me him us them who which what where when why how if so as than
-        is are was were be been being am isn't aren't wasn't weren't do does did done don't doesn't
-        didn't have has had having hasn't haven't can could will would shall should must may might
-        won't can't cannot couldn't wouldn't shouldn't mustn't i'm i've i'll i'd you're you've we're
-        we've we'll it's that's there's they're he's she's here's let's lets there here or but not
-        no never always only just also too very now then today yesterday currently new current
-        final updated correct correctly actual actually real really exact exactly about around
-        roughly approximately nearly almost over under more most less least up down out off into
-        onto until till before after since during because while though although however anyway
-        please thanks thank sorry ok okay yes well oh btw still already again once maybe perhaps
-        probably instead both either neither each every all any some other another such same own
-        set changed change changes moved move moves becomes become became make makes made use uses
-        used using runs run running listens listen listening comes come came costs cost amounts
-        equals equal gets get got goes go went going needs need needed wants want wanted says say
-        said told tell tells know knows knew think thinks thought decided agreed takes take took
-        put puts keep keeps kept stays stay remains remain gave give gives given called call named
-        name starts start started ends end ended scheduled planned booked book due lives live lived
-        born works work worked paid pay pays charged bought sold ordered found see look looks
-        noted note remember forget reads lies sits stands weighs measures lasts remind wrote
-        mentioned like right quick quickly side by way fyi let switch switched use raise raised
-        lower lowered increase increased decrease decreased reduce reduced bump bumped adjust
-        adjusted fixed confirmed confirm turned turn
-        """.split()  # noqa: SIM905
-    ),
-    marker_words=frozenset(
-        """
-        never always ever from now on must mustn't not don't dont do no only please should shouldn't
-        shall may can can't cannot again make sure remember keep mind rule rules going forward
-        whenever every time times strictly absolutely important under any circumstances please
-        allowed forbidden prohibited want wants prefer preferred preference rather i i'd you we
-        the a an of for in at on to with by my our your is are be this that it its
-        i'm i've i'll we'll will would let's let decided decide decision have has had go went
-        actually instead longer okay ok fine and but so also then just all until after
-        henceforth today onwards here rest conversation chat
+        absolutely actual adjust adjusted agreed allowed amounts anyway approximately become
+        becomes book booked born bought btw bump bumped change changed changes charged chat
+        circumstances comes confirm confirmed conversation correct correctly cost costs
+        current currently decide decided decision decrease decreased due end ended ends
+        equal equals exact exactly final fine fixed forbidden forget forward found fyi gave
+        gives henceforth important increase increased instead keep keeps kept knew knows
+        lasts least less lies listen listening listens live lived lives longer look looks
+        lower lowered makes measures mind move moved moves name named nearly needed needs
+        new note noted onwards ordered paid pay pays perhaps planned prefer preference
+        preferred probably prohibited put puts quick quickly raise raised reads real reduce
+        reduced remain remains rest right roughly rule rules run running runs scheduled set
+        side sits sold sorry stands start started starts stay stays strictly switch switched
+        takes tells thinks thought till time times today took turn turned updated uses using
+        wants weighs went whenever work worked works wrote yesterday
         """.split()  # noqa: SIM905
     ),
     negations=frozenset(
@@ -224,18 +185,4 @@ ENGLISH = Language(
         r"|they)\b"
         r"|^(?:it|that|this|there)(?:'s| is| was)? (?:\w+ )?(?:not|no|never)\b|^(?:he|she) "
     ),
-    topics={
-        "language of answers": (
-            rf"\b(?:answer|answers|reply|replies|respond|responses?|write|speak|talk|communicate"
-            rf"|switch to|continue|please)\b.{{0,40}}\b(?:{LANGUAGE_NAMES})\b"
-        ),
-        "form of address": r"\b(?:call me|address me|refer to me)\b",
-        "length of answers": (
-            r"\b(?:answers?|replies|reply|responses?)\b.{0,40}\b(?:short|brief|concise|long"
-            r"|detailed"
-            r"|longer|shorter|length)\b"
-        ),
-        "units of measure": r"\b(?:metric|imperial|celsius|fahrenheit)\b",
-        "spelling": r"\b(?:british|american|us|uk) (?:english|spelling)\b",
-    },
 )

@@ -76,7 +76,7 @@ GERMAN = Language(
         """
         bitte und aber also auch dann oder ok okay übrigens ach achso so denn weil jetzt
         nochmal erstens zweitens wichtig außerdem wirklich hey hallo generell allgemein
-        nein danke klar sonst ansonsten nebenbei achtung ps grundsätzlich zudem
+        danke klar sonst ansonsten nebenbei achtung ps grundsätzlich zudem
         dabei deshalb daher darum apropos künftig
         """.split()  # noqa: SIM905
     ),
@@ -125,11 +125,6 @@ GERMAN = Language(
         jul aug sept okt nov dez mo di mi do sa so a.d v.chr n.chr e.v k.o
         """.split()  # noqa: SIM905
     ),
-    weekdays=(
-        r"(?:nächste[nrms]? |diese[nrms]? |am |bis |jeden )?(?:montag|dienstag|mittwoch|donnerstag"
-        r"|freitag|samstag|sonnabend|sonntag)s?|übermorgen|nächste[nrms]? (?:woche|monat|jahr)"
-        r"|ende (?:der woche|des monats|des jahres)"
-    ),
     units=(
         r"prozent|jahren?|jahre?|monaten?|monate?|wochen?|tagen?|tage?|stunden?|std|minuten?"
         r"|sekunden?|meilen?|meter|kilometer|quadratmeter|liter|gramm|kilo|kilogramm|tonnen?"
@@ -137,48 +132,19 @@ GERMAN = Language(
         r"|seiten|stück|nächte|versuche|kerne|knoten|grad|mal|zimmer|räume|esslöffel|teelöffel|el"
         r"|tl|tassen|portionen|etagen|stockwerke|euro"
     ),
-    events=frozenset(
+    plain_words=frozenset(
         """
-        deadline termin frist abgabe treffen besprechung flug prüfung lieferung hochzeit start
-        fällig meeting abgabetermin liefertermin demo release geburtstag umzug operation party
-        feier vorstellungsgespräch arzttermin zahnarzttermin workshop konferenz reise abreise
-        anreise übergabe abnahme präsentation livegang veröffentlichung sitzung spätestens
-        abgabefrist kündigungsfrist zug
-        """.split()  # noqa: SIM905
-    ),
-    glue_words=frozenset(
-        """
-        der die das den dem des ein eine einen einem einer eines für von vom im in am an auf zu zum
-        zur bei beim mit aus und mein meine meinen meinem meiner unser unsere unseren unserem
-        unserer dein deine ihr ihre sein seine dieser diese dieses diesen diesem pro
-        """.split()  # noqa: SIM905
-    ),
-    break_words=frozenset(
-        """
-        ich du er sie es wir ihr man mir mich dir dich uns euch ihm ihn ihnen wer was wann wie wo
-        warum wenn weil dass ob als ist sind war waren bin bist sei wäre wären wird werden wurde
-        wurden worden hat haben habe hatte hatten kann können muss müssen soll sollen sollte darf
-        dürfen will wollen möchte nicht kein keine keinen nie niemals immer nur auch sehr jetzt nun
-        dann heute gestern aktuell aktuelle aktueller aktuellen neu neue neuer neues neuen neuem
-        endgültig tatsächlich genau ungefähr etwa rund fast knapp über unter mehr weniger bis seit
-        vor nach während schon noch wieder mal doch lieber stattdessen bitte danke ja nein ok okay
-        also übrigens aber oder sondern statt beträgt betragen lautet lauten liegt liegen läuft
-        laufen kostet kosten heißt heißen steht stehen kommt kommen geht gehen findet statt macht
-        machen bleibt bleiben gilt gelten ändert geändert geändert verschoben verlegt setzen setze
-        setz gesetzt stell stelle stellen nimm nehmen nehme nutzen nutze verwende verwenden benutze
-        merk merke gebucht bestellt bezahlt gekauft beginnt startet endet insgesamt davon dazu
-        hier dort da so sich wohnt wohne lebt geboren wiegt misst dauert hallo hi kurz kurze
-        unsererseits laut gemäß per maximal mindestens höchstens umgestellt erhöht gesenkt
-        """.split()  # noqa: SIM905
-    ),
-    marker_words=frozenset(
-        """
-        nie niemals immer nur bitte ab jetzt sofort nicht kein keine keinen auf keinen fall unter
-        keinen umständen künftig zukünftig darf darfst dürfen soll sollst sollen muss musst müssen
-        du wir ich der die das den dem ein eine einen und aber also auch dann grundsätzlich stets
-        wieder doch lieber stattdessen ist sind wird werden merk dir regel wichtig vergiss achte
-        darauf dass ausnahmslos ausschließlich haben habe uns mich entschieden beschlossen von an
-        heute nun in im zu zum zur für mit bei mir es sie ihr mein meine unser unsere
+        ab achte aktuell aktuelle aktuellen aktueller ausnahmslos ausschließlich beginnt
+        benutze beschlossen bestellt betragen beträgt bezahlt bleiben bleibt danke darfst
+        dauert davon endet endgültig entschieden erhöht fall fast findet geboren gebucht
+        gehen geht gekauft gelten gemäß genau gesenkt gesetzt gestern geändert gilt
+        grundsätzlich hallo heißen heißt heute hi höchstens insgesamt knapp kommen kommt
+        kosten kostet kurz kurze künftig laufen laut lauten lautet lebt lieber liegen liegt
+        läuft machen macht maximal merk merke mindestens misst musst nehme nehmen neu neue
+        neuem neuen neuer neues nimm nutze nutzen regel rund setz setze setzen sofort sollst
+        startet statt stattdessen stehen steht stell stelle stellen stets tatsächlich
+        umgestellt umständen ungefähr unsererseits vergiss verlegt verschoben verwende
+        verwenden wichtig wiegt wohne wohnt während wäre zukünftig ändert übrigens
         """.split()  # noqa: SIM905
     ),
     negations=frozenset(
@@ -200,12 +166,4 @@ GERMAN = Language(
         r"|^(?:das|es) (?:ist|war|geht|klappt|stimmt|macht|funktioniert|darf|kann)\b|^(?:nein|nicht"
         r"|nie)\b[^,]*$|^(?:er|sie|man) "
     ),
-    topics={
-        "language of answers": (
-            rf"\b(?:antwort\w*|schreib\w*|sprich|rede?|sprechen|bitte|weiter|alles)\b.{{0,40}}"
-            rf"\bauf (?:{LANGUAGE_NAMES})\b"
-        ),
-        "form of address": r"\b(?:nenne? mich|duzen?|siezen?|per (?:du|sie))\b",
-        "length of answers": r"\bantworte?n?\b.{0,40}\b(?:kurz|knapp|ausführlich|lang)\w*\b",
-    },
 )
