@@ -29,6 +29,9 @@ _STEMMERS = (
     (re.compile("[\u0530-\u058f]"), "armenian"),
     (re.compile("[\u0b80-\u0bff]"), "tamil"),
 )
+# The signs that stand on letters in Hebrew, Arabic and the scripts of India, as for a character
+# class: they belong to the word, and Python's `\w` has none of them.
+SIGNS = "\u0591-\u05c7\u064b-\u065f\u0670\u0900-\u0903\u093a-\u0957\u0962-\u0963\u0980-\u0dff"
 _UNSPACED = re.compile(
     "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f]+"
 )

@@ -6,6 +6,7 @@ digits.
 
 # ruff: noqa: S608  (the parts of statements are constants; values are parameters)
 
+import re
 from collections.abc import Sequence
 
 from django.db import connection
@@ -21,6 +22,7 @@ MAX_TEXT_POSTINGS = 200
 MAX_PIECE_POSTINGS = 2_000  # messages that have all pieces of a text, wherever they stand
 MAX_SCANNED = 3_000  # of the newest messages, for scripts without spaces
 MAX_SCANNED_GRAMS = 12
+_LETTERS = re.compile(r"[^\W_]+")
 PIECE_CHARS = 3  # the length in characters of the pieces that the index of trigrams holds
 
 _SQLITE_MARKED_SQL = """
@@ -192,8 +194,10 @@ def _find_words_by_fts5(
     has_beginnings: bool = False,
     limit: int | None = None,
 ) -> list[int]:
+    pieces = [piece for word in words for piece in _split_at_signs(word)]
     conditions = [
-        _join_forms(word, "OR", '"{}" *') if has_beginnings else quote_fts5(word) for word in words
+        _join_forms(piece, "OR", '"{}" *') if has_beginnings else quote_fts5(piece)
+        for piece in pieces
     ]
     limit = limit or (MAX_OWNER_POSTINGS if scope.session_id is None else MAX_POSTINGS)
     if not scope.marks:
@@ -204,6 +208,15 @@ def _find_words_by_fts5(
         statement = _SQLITE_MARKED_SQL.format(table=table)
         parameters = [" AND ".join(conditions), scope.newest_id, limit]
     return [row[0] for row in fetch_rows(statement, parameters)]
+
+
+def _split_at_signs(word: str) -> list[str]:
+    """Return a word as FTS5 has it, which ends a word at each sign on a letter.
+
+    Such a word is looked for by its stem: an ending may be a piece of its own.
+    """
+    pieces = _LETTERS.findall(word)
+    return pieces if len(pieces) < 2 else _LETTERS.findall(stem_german(word))
 
 
 def _join_forms(word: str, operator: str, prefix_format: str) -> str:

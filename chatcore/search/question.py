@@ -15,7 +15,7 @@ from typing import NamedTuple
 from chatcore.base.truncation import clean_text
 from chatcore.search.answer_kinds import find_answer_pattern
 from textkit.calendar import MONTH_NAMES, WEEKDAY_NAMES
-from textkit.stems import fold_case, list_stems
+from textkit.stems import SIGNS, fold_case, list_stems
 from textkit.stop_words import STOP_WORDS
 
 _DAYS_AGO = {"today": 0, "heute": 0, "yesterday": 1, "gestern": 1, "vorgestern": 2}
@@ -42,7 +42,8 @@ MAX_TERM_CHARS = 64
 MAX_PHRASES = 4
 GRAM_CHARS = 2
 
-WORD = re.compile(r"[^\W_]+")
+WORD = re.compile(rf"[^\W_]+(?:[{SIGNS}]+[^\W_]*)*")
+_SIGN = re.compile(f"[{SIGNS}]+")
 # Scripts that separate no words, or write particles without a space: kana, Han, Hangul, Thai.
 UNSPACED_RANGES = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0e7f"
 _UNSPACED_RUN = re.compile(f"[{UNSPACED_RANGES}]+")
@@ -258,7 +259,7 @@ def _is_stop_word(word: str) -> bool:
 
 def _is_literal(piece: str) -> bool:
     """Return True for a piece such as `parse_http_header`, `src/app.py`, `1,250.00` or `C++`."""
-    has_sign = re.search(r"[^\w'’\-]|_|\d-|-\d", piece) is not None
+    has_sign = re.search(r"[^\w'’\-]|_|\d-|-\d", _SIGN.sub("", piece)) is not None
     return has_sign and bool(WORD.search(piece)) and not _UNSPACED_RUN.search(piece)
 
 

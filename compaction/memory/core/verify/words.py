@@ -3,14 +3,12 @@
 import re
 from functools import lru_cache
 
-from textkit.stems import find_algorithm, split_unspaced
+from textkit.stems import SIGNS, find_algorithm, split_unspaced
 from textkit.stems import stem_word as stem_by_algorithm
 from textkit.stop_words import is_stop_word
 
 STEM_CHARS = 6
-# With the signs that stand on letters in Hebrew, Arabic and the scripts of India.
-_SIGNS = "\u0591-\u05c7\u064b-\u065f\u0670\u0900-\u0903\u093a-\u0957\u0962-\u0963\u0980-\u0dff"
-_WORD = re.compile(rf"(?:[^\W\d_]|[{_SIGNS}])+(?:['’-][^\W\d_]+)*|(?<![\d_])\w*[^\W\d_]\w*")
+_WORD = re.compile(rf"(?:[^\W\d_]|[{SIGNS}])+(?:['’-][^\W\d_]+)*|(?<![\d_])\w*[^\W\d_]\w*")
 _SUFFIXES = (
     "ungen", "ments", "ment", "tion", "ings", "ung", "ing", "ies", "ied", "ern", "est", "ly",
     "ed", "es", "en", "er", "em", "te", "s", "e", "n", "y", "d", "t",
