@@ -100,6 +100,34 @@ def test_what_is_no_order_of_the_writer_is_no_rule(text: str) -> None:
     assert "rule" not in list_kinds(text)
 
 
+PLAIN_ORDERS = {
+    "en": ("Put figures only in tables.", "He only drinks tea.", "Give me six, no doubles."),
+    "de": ("Beträge nur in Euro.", "Keine Ahnung, was das soll.", "Mir fehlt nur eine Zahl."),
+    "es": ("Escribe siempre sin abreviaturas.", "Nunca he visto nada igual.", "Dame uno sin sal."),
+    "fr": (
+        "Des chiffres uniquement en tableau.",
+        "Il ne vient jamais.",
+        "Fais une liste, sans.",
+    ),
+    "it": (
+        "Scrivi sempre frasi brevi.",
+        "Non ho mai visto nulla.",
+        "Fammi una lista, senza.",
+    ),
+    "pt": ("Escreve sempre sem gírias.", "Ele nunca chega a horas.", "Faz uma lista, sem nomes."),
+    "zh": ("数字只用表格。", "他从来不来。", "给我写三个，不要英文。"),
+    "ja": ("数字は必ず表にして。", "彼はいつも遅い。", "この行だけ消して。"),
+}
+
+
+@pytest.mark.parametrize("language", PLAIN_ORDERS)
+def test_an_order_is_known_by_its_grammar_where_no_word_says_rule(language: str) -> None:
+    order, statement, task = PLAIN_ORDERS[language]
+    assert "rule" in list_kinds(order)
+    assert "rule" not in list_kinds(statement)
+    assert "rule" not in list_kinds(task)
+
+
 def test_the_items_under_a_title_of_rules_are_rules() -> None:
     lines = recognize("Ground rules:\n- British spelling\n- tables for numbers\n\nThanks!")
     assert [line.text for line in lines] == ["British spelling", "tables for numbers"]

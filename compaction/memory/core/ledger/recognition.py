@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from compaction.memory.core.ledger.corrections import find_change
 from compaction.memory.core.ledger.keys import build_sentence_key, build_value_key, names_its_noun
 from compaction.memory.core.ledger.languages import LANGUAGES
+from compaction.memory.core.ledger.languages.orders import is_order
 from compaction.memory.core.ledger.lines import (
     CHANGE_KEY,
     KEY_CHARS,
@@ -126,7 +127,8 @@ def find_kind(sentence: Sentence) -> Kind | None:
         match = cue.search(words)
         if match and not _REPORT.search(words, 0, match.end()):
             return kind
-    return None
+    is_plain_order = not sentence.is_question and not _REPORT.search(words) and is_order(words)
+    return "rule" if is_plain_order else None
 
 
 def find_clause_starts(words: str) -> list[int]:

@@ -8,7 +8,7 @@ MIN_HITS = 3  # fewer frequent words do not tell a language
 LEAD = 1.6  # the first language must have so many times the words of the second
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 # Words that are frequent in one of these languages, with as few as possible that two share.
-_FREQUENT_WORDS = {
+_FREQUENT = {
     "en": "the and of to is are was were that this with for from have has had not but they you "
     "will would should which what when there their been an it as by at or be on his her",
     "de": "der die das und ist nicht ein eine einen einem mit für auf den dem von zu sich auch "
@@ -31,10 +31,7 @@ _FREQUENT_WORDS = {
     "fi": "ja on ei että se oli hän mutta ovat kun niin myös joka kuin sen ole",
     "cs": "a je na se že v s z do to jako ale pro by o tak podle jsou není",
 }
-_LANGUAGES_BY_WORD: dict[str, list[str]] = {}
-for _language, _words in _FREQUENT_WORDS.items():
-    for _frequent_word in _words.split():
-        _LANGUAGES_BY_WORD.setdefault(_frequent_word, []).append(_language)
+FREQUENT_WORDS = {language: frozenset(words.split()) for language, words in _FREQUENT.items()}
 _SCRIPTS = (
     ("ja", re.compile(r"[\u3040-\u30ff]")),
     ("zh", re.compile(r"[\u4e00-\u9fff]")),
@@ -60,8 +57,7 @@ def detect_language(text: str, *, min_hits: int = MIN_HITS) -> str | None:
             return language
     counts: Counter[str] = Counter()
     for word in _WORD.findall(text.casefold()):
-        for language in _LANGUAGES_BY_WORD.get(word, ()):
-            counts[language] += 1
+        counts.update(code for code, words in FREQUENT_WORDS.items() if word in words)
     ranking = counts.most_common(2)
     if not ranking or ranking[0][1] < min_hits:
         return None
