@@ -61,7 +61,7 @@ def test_a_chat_that_is_left_in_its_first_answer_says_so_and_gets_its_title(
     def reply(request: dict[str, Any]) -> Reply:
         if "between tags" in str(request["messages"]):
             return Reply(text="Rivers of France")
-        return Reply(chunks=["The Loire", " is", " long", "."], chunk_delay=3.0)
+        return Reply(chunks=["The Loire", " is", " long", "."], chunk_delay=2.0)
 
     scripted.default = reply
     page.goto("/new/")
@@ -74,7 +74,7 @@ def test_a_chat_that_is_left_in_its_first_answer_says_so_and_gets_its_title(
     expect(page).to_have_title(re.compile(r"^\(1\) "))
     row.get_by_role("link").click()
     expect(page.locator(".answer .prose")).to_contain_text("is long.")
-    expect(row.locator(".row-news")).to_be_hidden()
+    expect(row.locator(".row-news")).to_be_hidden(timeout=30_000)  # less than the list waits
     expect(page).to_have_title("Rivers of France · Chatcore")
 
 

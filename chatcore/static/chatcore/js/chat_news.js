@@ -75,7 +75,8 @@ function findNews({ chat, turn, version, last }, isOpen) {
 }
 
 function showNews() {
-  const open = document.querySelector("chat-stream")?.session;
+  const stream = document.querySelector("chat-stream");
+  const open = stream?.session ?? stream?.dataset.session; // at first it is only an attribute
   const rows = [...list.querySelectorAll("[data-version]")];
   for (const row of rows) {
     const { chat, turn } = row.dataset;
