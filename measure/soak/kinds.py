@@ -38,8 +38,8 @@ CLIENTS = 12
 WARM_UP = 0.1  # of a kind's requests, before the first reading
 # Requests and clients of a kind in the short form. One client has one thread of the process, which
 # then serves more than a thousand requests that write.
-SHORT = {"writes": (1100, 1), "uploads": (120, 4), "left_early": (160, CLIENTS)}
-SHORT_DEFAULT = (120, CLIENTS)
+SHORT = {"writes": (1100, 1), "uploads": (80, 4), "left_early": (120, CLIENTS)}
+SHORT_DEFAULT = (80, CLIENTS)
 READ_SHARE = 0.4  # of the requests of a kind that writes, for one that only reads
 PAUSE_SECONDS = 5.0  # after the last client, and before each further look
 LOOKS = 3

@@ -59,6 +59,7 @@ def list_projects(owner: Any) -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 def test_what_every_product_exports_comes_in_and_moves_on_to_the_byte(
     api: APIClient, as_user: Callable[[User], APIClient], tmp_path: Path
 ) -> None:

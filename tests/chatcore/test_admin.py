@@ -276,6 +276,7 @@ def test_the_sidebar_has_subjects_and_plumbing_last(operator: Client) -> None:
     assert "Schedule" not in names
 
 
+@pytest.mark.slow
 def test_the_first_page_counts_today_and_each_number_leads_to_its_list(
     operator: Client, chat: Session, user: User
 ) -> None:

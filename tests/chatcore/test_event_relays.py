@@ -129,6 +129,7 @@ async def test_the_relay_of_the_database_brings_them_in_order(
     assert await follow_another_process(session, has_opened) == TEXTS
 
 
+@pytest.mark.slow
 async def test_a_connection_that_cannot_be_given_back_stops_no_relay(
     session: Session, has_opened: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,7 @@ def test_a_damaged_one_is_refused(data: bytes) -> None:
         inspect_file(name="a.docx", data=data)
 
 
+@pytest.mark.slow
 def test_one_that_swells_when_it_is_unpacked_is_refused() -> None:
     bomb = build_document(build_paragraph("a" * 200_000_000))
     assert len(bomb) < 1_000_000

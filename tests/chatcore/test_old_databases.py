@@ -151,6 +151,7 @@ def go_on(sessions: dict[str, str], alice: APIClient, scripted: ScriptedModel) -
     assert alice.post(f"/api/v1/compactions/{run['id']}/rewind").status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("app", mark_others_slow(["compaction", "models_registry", "chatcore"]))
 def test_one_app_can_be_migrated_before_all_others(
     transactional_db: None, tmp_path: Path, app: str

@@ -93,6 +93,7 @@ def test_it_is_said_over_the_other_protocol_too(
     check_words(list_chat_calls(scripted)[-1].json["system"])
 
 
+@pytest.mark.slow
 def test_five_compactions_lose_nothing_of_it(
     full: Session, project: Project, scripted: ScriptedModel
 ) -> None:

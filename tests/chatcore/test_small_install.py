@@ -212,6 +212,7 @@ for path in ("/metrics", "/mcp"):
 """
 
 
+@pytest.mark.slow
 def test_pages_are_there_and_what_lacks_is_not_found() -> None:
     process = run_blocked(SIGN_IN_AND_LOOK)
     assert process.returncode == 0, process.stderr[-2000:]

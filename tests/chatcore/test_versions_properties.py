@@ -37,6 +37,7 @@ def reword(session: Session, choice: int) -> Message | None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.heavy
 @settings(
     max_examples=12,

@@ -45,6 +45,7 @@ def is_summary(body: dict[str, Any]) -> bool:
     return body["messages"][0]["content"].startswith("Summarize this talk.")
 
 
+@pytest.mark.slow
 def test_the_talk_over_the_sdk_stays_inside_its_window(scripted: ScriptedModel) -> None:
     scripted.default = lambda body: Reply(text="They met." if is_summary(body) else "I see.")
     run_program(

@@ -212,6 +212,7 @@ class TestNobodyWaitsForEver:
             assert leases.claim_run(run.pk)
         assert [claim_next() for _ in range(2)] == [waiting, None]
 
+    @pytest.mark.slow
     def test_a_crowd_sends_no_more_messages_than_are_of_use(self, wide: Session) -> None:
         request_runs(wide, "bob", tasks.MAX_MESSAGES + 10)
         assert OrmQ.objects.count() == tasks.MAX_MESSAGES

@@ -47,6 +47,7 @@ def test_it_stays_through_compactions_and_goes_when_the_user_removes_it(
     assert OWN not in summary
 
 
+@pytest.mark.slow
 def test_an_export_and_a_fork_carry_it_whether_it_was_compacted_or_not(
     session: Session, scripted: ScriptedModel, api: APIClient
 ) -> None:

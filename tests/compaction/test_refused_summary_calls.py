@@ -162,6 +162,7 @@ def end_rest(run: dict[str, Any], *, longest: int) -> None:
     assert rests.update(lease_until=Now() - timedelta(seconds=1)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "reply", mark_others_slow(UNNAMED_WAITS.values()), ids=UNNAMED_WAITS.keys()
 )
@@ -184,6 +185,7 @@ def test_a_busy_provider_that_names_no_time_is_asked_again_later_and_later(
     assert_known(api, told, scripted)
 
 
+@pytest.mark.slow
 def test_a_summary_that_has_begun_waits_shortly_for_a_provider_that_names_no_time(
     told: Session, api: APIClient, scripted: ScriptedModel, waits: list[float]
 ) -> None:
@@ -250,6 +252,7 @@ def think_for(tokens: int) -> Callable[[Body], Reply | None]:
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokens", mark_others_slow([14_000, 6_000, 30_000]))
 def test_room_for_thoughts_is_found_and_remembered(
     tokens: int, told: Session, api: APIClient, scripted: ScriptedModel
@@ -377,6 +380,7 @@ UNTOLD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reply", mark_others_slow(UNTOLD.values(), first=3), ids=UNTOLD.keys())
 def test_one_message_is_found_whatever_is_said_of_it(
     reply: Reply, told: Session, api: APIClient, scripted: ScriptedModel
@@ -430,6 +434,7 @@ def test_a_temperature_is_refused_in_any_words(
     assert not any("temperature" in call.json for call in later_calls)
 
 
+@pytest.mark.slow
 def test_room_is_remembered_where_thoughts_are_not_counted(
     told: Session, api: APIClient, scripted: ScriptedModel
 ) -> None:

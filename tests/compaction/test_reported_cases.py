@@ -422,6 +422,7 @@ def test_the_blocks_of_a_signed_answer_come_back_in_their_order(
         assert [without_cache_mark(block) for block in bare] == wanted
 
 
+@pytest.mark.slow
 def test_the_21st_wide_picture_makes_all_of_them_smaller(
     chat: Session, scripted: ScriptedModel, api: APIClient
 ) -> None:

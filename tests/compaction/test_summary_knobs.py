@@ -154,6 +154,7 @@ def test_parts_are_merged_with_the_summary_before_once(
     )
 
 
+@pytest.mark.slow
 def test_so_many_parts_that_their_summaries_do_not_fit_are_merged_in_rounds(
     session: Session, scripted: ScriptedModel
 ) -> None:

@@ -288,6 +288,7 @@ def test_a_tiny_window(
         assert everything(session) == before
 
 
+@pytest.mark.slow
 def test_a_message_of_five_megabytes(
     session: Session, model: AiModel, scripted: ScriptedModel
 ) -> None:

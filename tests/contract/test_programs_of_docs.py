@@ -83,6 +83,7 @@ def test_the_openai_client_talks_with_a_memory_and_runs_its_tool(
     assert len(rows) == 6
 
 
+@pytest.mark.slow
 def test_the_openai_client_talks_in_a_conversation_and_runs_its_tool(
     live: Live, user: User, model: AiModel, scripted: ScriptedModel
 ) -> None:
@@ -154,6 +155,7 @@ def tool_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str
         services.shutdown()
 
 
+@pytest.mark.slow
 def test_a_tool_server_of_ones_own_searches_draws_and_speaks(
     tool_server: str, session: Session, scripted: ScriptedModel
 ) -> None:

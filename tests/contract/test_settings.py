@@ -36,6 +36,7 @@ def print_settings(folder: Path, **variables: str) -> list[str]:
     return [line for line in process.stdout.splitlines() if " at 0x" not in line]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nothing", ["", "  "])
 def test_an_empty_variable_is_one_that_is_not_set(tmp_path: Path, nothing: str) -> None:
     names = [line.split()[0] for line in facts.list_environment_variables()]

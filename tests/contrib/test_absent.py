@@ -25,6 +25,7 @@ def walk_without(names: str) -> None:
     assert process.returncode == 0, process.stdout[-6000:]
 
 
+@pytest.mark.slow
 @pytest.mark.program
 def test_the_core_is_whole_without_all_of_them() -> None:
     walk_without("all")

@@ -111,6 +111,7 @@ def test_nothing_is_asked_where_no_app_is_absent(db: None) -> None:
     assert not queries.captured_queries
 
 
+@pytest.mark.slow
 def test_an_app_is_dropped_into_an_archive_and_comes_back(
     tables: None, user: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,6 +98,7 @@ def long_tasks(draw: st.DrawFn) -> list[TranscriptEntry]:
     return messages
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(long_tasks(), st.integers(4_000, 12_000), st.booleans())
 def test_a_turn_that_is_cut_keeps_its_question_and_the_room_is_used(

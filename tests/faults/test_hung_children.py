@@ -76,6 +76,7 @@ def test_a_stopped_program_is_replaced(tmp_path: Path) -> None:
     assert lines[0] == "The worker does not answer any more; starting it again in 1 s."
 
 
+@pytest.mark.slow
 def test_a_web_process_whose_loop_hangs_ends_itself_and_is_replaced(tmp_path: Path) -> None:
     output = tmp_path / "output"
     with socket.socket() as listener:

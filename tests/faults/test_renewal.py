@@ -41,6 +41,7 @@ def find_web_processes(web: WebCommand) -> set[int]:
     return {child.pid for child in psutil.Process(web.process.pid).children()}
 
 
+@pytest.mark.slow
 def test_nobody_is_refused_on_a_kept_connection(tmp_path: Path, scripted: ScriptedModel) -> None:
     deployment = Deployment.create(tmp_path, CHATCORE_TURNS_PER_MINUTE="100000")
     token = deployment.prepare(scripted.base_url)

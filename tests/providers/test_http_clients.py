@@ -158,6 +158,7 @@ async def test_a_cookie_is_sent_with_the_key_that_it_was_given_to_only() -> None
     assert [b"seat=one" in head for head in heads] == [False, False]
 
 
+@pytest.mark.slow
 def test_the_end_of_an_event_loop_closes_its_connections(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

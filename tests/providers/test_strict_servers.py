@@ -57,6 +57,7 @@ def messages(draw: st.DrawFn) -> ChatMessage:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     history=st.lists(messages(), min_size=1, max_size=12),

@@ -15,6 +15,7 @@ from tests.support.web_process import run_web_server
 PASSWORD = "canary-8713"
 
 
+@pytest.mark.slow
 @pytest.mark.program
 def test_a_server_without_any_variable_shows_strangers_nothing_of_itself(tmp_path: Path) -> None:
     with run_web_server(tmp_path) as url:

@@ -123,6 +123,7 @@ def test_no_carrier_makes_a_rule(
     assert not WorkingState.objects.filter(session=chat).exists()
 
 
+@pytest.mark.slow
 def test_a_title_reaches_no_request(api: APIClient, session: Session) -> None:
     shape = api.get(f"{SESSIONS}/{session.pk}/context/preview").json()
     for text in FORGERIES:
@@ -141,6 +142,7 @@ def test_no_summary_that_is_edited_leaves_its_envelope(api: APIClient, session: 
         assert read_shape(api, chat) == shape
 
 
+@pytest.mark.slow
 def test_no_imported_summary_leaves_its_envelope(api: APIClient, session: Session) -> None:
     shapes = {
         str(

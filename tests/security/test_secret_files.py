@@ -40,6 +40,7 @@ def read_secrets(folder: Path, **variables: str) -> str:
     return start_reading(folder, **variables).communicate(timeout=60)[0]
 
 
+@pytest.mark.slow
 def test_processes_that_start_at_once_get_the_same_secrets(tmp_path: Path) -> None:
     processes = [start_reading(tmp_path) for _ in range(4)]
     answers = {process.communicate(timeout=60) for process in processes}

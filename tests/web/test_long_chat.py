@@ -70,6 +70,7 @@ def read_top(page: Page, seq: int) -> float:
     return box["y"]
 
 
+@pytest.mark.slow
 def test_earlier_messages_come_by_themselves_and_what_is_read_stays_where_it_is(
     page: Page, session: Session
 ) -> None:

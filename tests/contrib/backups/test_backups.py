@@ -273,6 +273,7 @@ def test_a_backup_of_a_newer_version_or_another_database_is_refused(
     assert Session.objects.get() == session
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_backup_of_an_older_database_is_restored_with_every_row(
     data_folder: Path, elsewhere: Any, tmp_path: Path, name: str

@@ -459,6 +459,7 @@ def load_call_ids(session: Session) -> list[str]:
     return [call["id"] for answer in answers for call in answer.tool_calls]
 
 
+@pytest.mark.slow
 @over_all_apis
 @pytest.mark.parametrize("kind", ["part", "quoted"])
 @pytest.mark.parametrize("is_interleaved", [True, False])

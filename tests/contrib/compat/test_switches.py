@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = """
 from chatcore.asgi import sockets
@@ -20,6 +22,7 @@ print(build_refusal("/v1/messages", Problem(404, "unknown_url", "Not here.")).bo
 """
 
 
+@pytest.mark.slow
 def test_only_the_apis_that_are_named_are_served() -> None:
     process = subprocess.run(
         [sys.executable, "-c", PROGRAM],

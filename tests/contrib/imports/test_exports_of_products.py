@@ -131,6 +131,7 @@ def describe_product(name: str) -> list[str]:
     return ["yes" if rows.exists() else "–" for rows in facts]
 
 
+@pytest.mark.slow
 def test_the_table_of_what_is_kept_holds_cell_by_cell(api: APIClient) -> None:
     for name in list_exports():
         send(api, pack(list_files(load_export(name))))

@@ -192,6 +192,7 @@ def test_a_fork_has_the_segments_of_its_messages(talk: Session, scripted: Script
     assert list_spans(talk) == [first_span, second_span]
 
 
+@pytest.mark.slow
 def test_what_a_person_wrote_stands_first_word_for_word(
     talk: Session, scripted: ScriptedModel, api: APIClient
 ) -> None:
@@ -225,6 +226,7 @@ def test_a_summary_that_another_policy_wrote_stands_as_it_is(
     assert "summary of what came before" not in read_prompt(scripted, 1)
 
 
+@pytest.mark.slow
 def test_an_imported_session_has_the_segments_of_its_summary(
     talk: Session, scripted: ScriptedModel
 ) -> None:

@@ -182,6 +182,7 @@ def test_pinned_lines_come_first_when_the_room_is_small(
     assert not line.is_edited
 
 
+@pytest.mark.slow
 def test_a_rewind_does_not_bring_a_dropped_line_back(
     api: APIClient,
     address: str,

@@ -6,6 +6,7 @@ import sys
 from functools import partial
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -165,6 +166,7 @@ def test_a_heading_stays_with_what_stands_under_it() -> None:
     assert "## " in summary
 
 
+@pytest.mark.slow
 def test_the_order_of_words_in_memory_changes_nothing() -> None:
     """Sets of words have another order in each process."""
     program = (

@@ -78,6 +78,7 @@ def test_a_full_memory_is_folded_although_there_is_nothing_to_summarize(
     assert summary_state.load_structured_state(workstream.pk).memory == tuple(entries)
 
 
+@pytest.mark.slow
 def test_the_fifteenth_entry_starts_the_fold_and_the_next_one_blends_the_summary_before(
     api: APIClient, workstream: Session, scripted: ScriptedModel
 ) -> None:

@@ -249,6 +249,7 @@ def test_a_summary_above_80_000_tokens_is_rolled_up(
     assert sum("grown too long" in text for text in prompts) == (3 if is_rolled_up else 0)
 
 
+@pytest.mark.slow
 def test_an_earlier_summary_above_80_000_tokens_is_rolled_up_before_it_is_merged(
     workstream: Session, scripted: ScriptedModel
 ) -> None:

@@ -73,6 +73,7 @@ def without_limit(settings: Any) -> None:
     settings.CHATCORE = {**settings.CHATCORE, "TURNS_PER_MINUTE": 1_000_000}
 
 
+@pytest.mark.slow
 @settings(
     max_examples=EXAMPLES,
     deadline=None,
