@@ -284,6 +284,7 @@ class ContextUsagePayload(TypedDict):
     policy: str
     automatic: str
     compacting: bool
+    next_request: str
 
 
 class ContextTrimmedPayload(TypedDict):

@@ -66,6 +66,14 @@ class ContextSerializer(serializers.Serializer[Mapping[str, object]]):
         ["on", "off", "waiting", "stopped"], help_text="Whether runs start by themselves."
     )
     compacting = serializers.BooleanField(help_text="A summary is being written.")
+    next_request = serializers.ChoiceField(
+        ["complete", "summarized", "trimmed"],
+        help_text=(
+            "What the next request is made of: all messages; a summary that is written first; or"
+            " only the newest messages, because the last summary failed or automatic ones have"
+            " stopped. `tokens` of `GET …/context/preview` is its size."
+        ),
+    )
 
 
 class ContextUsageView(SessionScopedView):

@@ -17,8 +17,6 @@ from compaction.sessions.built_requests import parse_request, rebuild_request
 from compaction.sessions.decision_log import Action, is_logged, log_decision
 from compaction.sessions.session_context import SessionContext
 
-LEAST_ANSWER_TOKENS = 1_024
-
 
 class LogFields(TypedDict):
     """How a measurement was made, for the log of decisions; sizes in tokens."""
@@ -54,19 +52,7 @@ class MeasuredRequest:
     @property
     def is_over_window(self) -> bool:
         """Return True if the provider would probably refuse the request, or cut its answer."""
-        return self.measurement.tokens > self.window - self.answer_space
-
-    @property
-    def answer_space(self) -> int:
-        """Return the least room for an answer, in tokens: no more than a tenth of the window.
-
-        It is 0 where the registry says that answers do not count, or limits requests by themselves.
-        """
-        budget = self.context.budget
-        if budget is None or self.context.facts.model.output_reserve == 0:
-            return 0
-        space = min(LEAST_ANSWER_TOKENS, budget.window // 10)
-        return max(0, space - (budget.window - budget.request_limit))
+        return self.measurement.tokens > self.window - request_size.find_answer_space(self.context)
 
     @property
     def is_over_threshold(self) -> bool:

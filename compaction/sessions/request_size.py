@@ -33,6 +33,7 @@ TEXT_KNOBS = (
 )
 
 WARNING_RATIO = 0.8  # of the threshold
+LEAST_ANSWER_TOKENS = 1_024
 
 BREAKDOWN_PARTS = (
     "system_prompt",
@@ -277,7 +278,40 @@ def describe_usage(context: SessionContext) -> ContextUsagePayload:
         "policy": context.policy_name,
         "automatic": context.automatic_mode,
         "compacting": context.is_summary_running,
+        "next_request": _foresee_next_request(context, tokens),
     }
+
+
+def find_answer_space(context: SessionContext) -> int:
+    """Return the least room for an answer, in tokens: no more than a tenth of the window.
+
+    It is 0 where the registry says that answers do not count, or limits requests by themselves.
+    """
+    budget = context.budget
+    if budget is None or context.facts.model.output_reserve == 0:
+        return 0
+    space = min(LEAST_ANSWER_TOKENS, budget.window // 10)
+    return max(0, space - (budget.window - budget.request_limit))
+
+
+def _foresee_next_request(
+    context: SessionContext, tokens: int
+) -> Literal["complete", "summarized", "trimmed"]:
+    """Return what is done to the next request: see ContextSerializer.
+
+    A summary is not promised after a failed run, although it is tried once more: until then
+    requests of the session are trimmed.
+    """
+    budget, state = context.budget, context.state
+    if budget is None or context.automatic_mode == "off" or not budget.is_over(tokens):
+        return "complete"
+    is_over_window = tokens > budget.request_limit - find_answer_space(context)
+    phases = context.policy.trigger.phases
+    summarizes = "before_request" in phases or (is_over_window and "on_overflow" in phases)
+    if summarizes and not (state.is_stopped or state.is_waiting or state.failures):
+        return "summarized"
+    is_trimmed = context.policy.fallback.kind != "error" and (is_over_window or state.trimming)
+    return "trimmed" if is_trimmed else "complete"
 
 
 def _find_window_source(context: SessionContext) -> Literal["registry", "learned"] | None:

@@ -63,7 +63,7 @@ def test_the_meter_tells_what_fills_the_window_and_counts_the_draft(
         expect(popover.locator(".parts")).to_contain_text(part)
     expect(meter).to_have_text(re.compile(r"^[\d,]+ of 8,192 tokens, more than full$"))
     expect(popover.locator(".summarizes-at")).to_have_text("A summary is made at 85%.")
-    expect(popover).to_contain_text("After the next answer the older messages become a summary.")
+    expect(popover).to_contain_text("Before the next answer the older messages become a summary.")
     expect(popover).not_to_contain_text(re.compile("oneclaw|Estimated"))
     page.get_by_role("button", name="What to do with this chat").hover()
     expect(popover).to_be_hidden()

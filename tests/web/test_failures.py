@@ -106,19 +106,49 @@ def test_trimming_is_told_in_one_line_with_why_and_what_now(
     sent_tokens = api.get(f"/api/v1/sessions/{full.pk}/context/preview").json()["tokens"]
     expect(meter.locator(".context-total")).to_contain_text(f"{sent_tokens:,} of 8,192 tokens, ")
     expect(page.locator(".notice").filter(visible=True)).to_have_count(1)
-    page.reload()
-    lines = page.get_by_text("Conversation history has been automatically trimmed")
-    told = page.get_by_text("The oldest messages no longer fit, and the model does not see them.")
-    details = page.locator(".notice-details")
-    expect(details).to_contain_text(
-        re.compile(r"\d+ messages are left out .* So far for 2 answers\. No summary could be")
+    status = page.get_by_role("region", name="Summary")
+    told = re.compile(
+        r"^No summary could be written: .*out of order\.? Nothing changed; the \d+ oldest messages "
+        r"are left out of answers until it works\.$"
     )
-    expect(page.locator(".notice").filter(visible=True)).to_have_count(1)
-    expect(lines.first).to_be_attached()
-    expect(told.filter(visible=True)).to_have_count(1)
-    expect(page.locator("[data-left-out]").first).to_be_attached()
+    for _ in range(2):
+        expect(status.get_by_role("status")).to_have_text(told)
+        expect(page.locator(".notice").filter(visible=True)).to_have_count(1)
+        expect(page.get_by_text("no longer fit, and the model").filter(visible=True)).to_have_count(
+            1
+        )
+        expect(page.locator("[data-left-out]").first).to_be_attached()
+        expect(page.get_by_role("button", name="Try again")).to_have_count(1)
+        page.reload()
     with expect_request(page):
-        details.get_by_role("button", name="Try to summarize again").click()
+        status.get_by_role("button", name="Try again").click()
+
+
+@pytest.mark.browser
+@pytest.mark.django_db(transaction=True)
+def test_the_meter_goes_on_telling_what_is_sent_when_the_wait_after_a_failure_is_over(
+    page: Page, full: Session, scripted: ScriptedModel, api: APIClient
+) -> None:
+    scripted.default = summarize_or_chat(summary=Reply(text="I cannot help with that."))
+    run_in_background(lambda: engine.compact_now(full.pk, trigger="manual")).join()
+    SessionState.objects.filter(pk=full.pk).update(not_before=None)
+    usage = api.get(f"/api/v1/sessions/{full.pk}/context").json()
+    assert (usage["automatic"], usage["next_request"]) == ("on", "trimmed")
+    sent_tokens = api.get(f"/api/v1/sessions/{full.pk}/context/preview").json()["tokens"]
+    assert sent_tokens < usage["estimated_input_tokens"]
+    page.goto(f"/c/{full.pk}/")
+    meter = page.locator("context-meter")
+    expect(meter.locator(".context-total")).to_contain_text(f"{sent_tokens:,} of 8,192 tokens, ")
+    expect(meter.locator(".context-whole")).to_have_text(
+        f"That is sent. The whole chat has {usage['estimated_input_tokens']:,} tokens."
+    )
+    expect(meter).to_have_attribute("data-level", "lost")
+    expect(meter.locator(".context-soon")).to_contain_text("tried again with the next message")
+    status = page.get_by_role("region", name="Summary")
+    expect(status.get_by_role("status")).to_contain_text("not good enough and was not used.")
+    expect(page.get_by_role("region", name="The next message")).to_be_hidden()
+    status.get_by_role("button", name="Close").click()
+    expect(status).to_be_hidden()
 
 
 @pytest.mark.browser

@@ -298,10 +298,11 @@ class ChatStream extends HTMLElement {
     return this.meter.refresh();
   }
 
-  onCompactionFailed(data) {
+  async onCompactionFailed({ run }) {
     this.meter.isRequested = false;
-    this.runStatus.fail(data);
-    return this.meter.refresh();
+    this.runStatus.drop(run);
+    await this.meter.refresh();
+    return this.trimNotices.refresh({ failedRun: run });
   }
 
   onSessionUpdated({ fields }) {

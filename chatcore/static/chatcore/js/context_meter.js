@@ -3,7 +3,6 @@
 import { callApi } from "./api.js";
 import { chooseFill, formatNumber, formatShare } from "./formats.js";
 import { openOnHover } from "./hover_popover.js";
-import { isSummarizedFirst } from "./long_chat_note.js";
 import { RunPreview } from "./run_preview.js";
 import { showSnackbar } from "./snackbar.js";
 import { getText } from "./texts.js";
@@ -87,11 +86,14 @@ class ContextMeter extends HTMLElement {
     return tokens > (room ?? Infinity);
   }
 
-  // What is lost is red; what a summary takes in is amber.
+  // What is lost is red; what a summary takes in is amber, also if only the draft makes it needed.
   get #level() {
-    const isLost = this.#isTooLong && !isSummarizedFirst(this.#usage);
-    if (this.#sentTokens !== null || isLost) return "lost";
-    return this.#usage.should_compact ? "summarized" : "ok";
+    const { next_request: next, automatic, should_compact, threshold_tokens } = this.#usage;
+    const isLost = this.#isTooLong && next !== "summarized";
+    if (this.#sentTokens !== null || next === "trimmed" || isLost) return "lost";
+    const tokens = this.#contextTokens + this.#draftTokens;
+    const isFilled = automatic === "on" && tokens > (threshold_tokens || Infinity);
+    return should_compact || isFilled ? "summarized" : "ok";
   }
 
   #render() {
@@ -111,6 +113,11 @@ class ContextMeter extends HTMLElement {
     this.querySelector(".context-total").textContent = contextWindow
       ? getText("contextKnown", { used, window: formatNumber(contextWindow), fullness })
       : getText("contextUnknown", { used });
+    const whole = this.querySelector(".context-whole");
+    whole.hidden = this.#sentTokens === null;
+    whole.textContent = getText("contextWhole", {
+      used: formatNumber(usage.estimated_input_tokens),
+    });
     this.#setBarWidth(".meter-button .bar-fill", this.#contextTokens);
     this.#setBarWidth(".meter-button .bar-draft", this.#draftTokens);
     this.#renderMarks(usage);
@@ -166,19 +173,21 @@ class ContextMeter extends HTMLElement {
   #renderNotes(usage) {
     const notice = this.querySelector(".context-soon");
     const isUnknown = usage.policy && !usage.context_window;
+    const isHeld = usage.next_request === "trimmed" || !usage.should_compact;
     this.querySelector(".window-link").hidden = !isUnknown;
     const pauseReason = isUnknown
       ? "windowUnknown"
       : {
           off: "automaticOff",
-          waiting: "automaticWaiting",
+          on: usage.next_request === "trimmed" ? "automaticAgain" : undefined,
+          waiting: isHeld ? "automaticWaiting" : undefined,
           stopped: "automaticStopped",
         }[usage.automatic];
     notice.hidden = !usage.should_compact && !pauseReason;
     notice.dataset.held = pauseReason ?? "";
     if (!notice.hidden)
       notice.textContent = getText(
-        pauseReason ?? (this.#isTooLong ? "compactsFirst" : "compactsSoon"),
+        pauseReason ?? (usage.next_request === "summarized" ? "compactsFirst" : "compactsSoon"),
       );
     this.querySelector(".window-learned").hidden = usage.window_source !== "learned";
   }

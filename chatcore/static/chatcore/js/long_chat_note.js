@@ -51,14 +51,11 @@ export class LongChatNote {
   }
 }
 
-// Return whether the older messages are summarized before the next answer, so that none is left out.
-export const isSummarizedFirst = (usage) => usage?.automatic === "on" && usage.should_compact;
-
 // Return the key of the first sentence; empty where the next message needs no summary, or where a
 // failure holds it back, of which another line tells.
-function describeSize({ estimated_input_tokens: used, context_window, should_compact, automatic }) {
+function describeSize({ estimated_input_tokens: used, context_window, next_request, automatic }) {
   const isLonger = context_window && used > context_window;
   if (automatic === "off") return isLonger ? "longerThanWindow" : "";
-  if (!isSummarizedFirst({ automatic, should_compact })) return "";
+  if (next_request !== "summarized") return "";
   return isLonger ? "longerThanWindow" : "nearlyFillsWindow";
 }

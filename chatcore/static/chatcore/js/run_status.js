@@ -15,6 +15,8 @@ export class RunStatus {
   #run = null; // {id, startedAt, expectedSeconds, count, part, parts, text}
   #endedRuns = new Set();
   #version = null; // of the context that the run made
+  #failure = ""; // the id of the run whose failure is shown; empty where none failed
+  #closedFailure = null;
   #timer;
 
   constructor(chat) {
@@ -110,9 +112,15 @@ export class RunStatus {
     if (version !== this.#version) this.hide();
   }
 
-  fail({ run, reason: why }) {
-    this.#endedRuns.add(run);
-    this.#end("failed", getText("notOptimized", { why }));
+  // Say that a summary failed, or that messages are left out, until the user closes it.
+  showFailure({ id, words }) {
+    if (this.#run || this.element.dataset.state === "done" || id === this.#closedFailure) return;
+    this.#failure = id;
+    this.#end("failed", words);
+  }
+
+  hideFailure() {
+    if (this.element.dataset.state === "failed") this.hide();
   }
 
   #end(state, words) {
@@ -167,6 +175,9 @@ export class RunStatus {
       this.hide();
       return this.chat.meter.requestCompaction();
     },
-    close: () => this.hide(),
+    close: () => {
+      if (this.element.dataset.state === "failed") this.#closedFailure = this.#failure;
+      this.hide();
+    },
   };
 }

@@ -1,64 +1,62 @@
-// Say once that messages are left out, and not once a turn: how often, why, what, and what now.
+// Say in one place that a summary failed, and that messages are left out: why, how many, what now.
 
 import { callApi } from "./api.js";
-import { isSummarizedFirst } from "./long_chat_note.js";
 import { getText } from "./texts.js";
 
 const FAILED = ["fell_back", "failed"];
 
 export class TrimNotices {
   #newestLoad = 0;
+  #failedRun = ""; // whose failure this page has seen
 
   constructor(chat) {
     this.chat = chat;
     chat.addEventListener("pagechange", () => this.#collapse());
-    chat.addEventListener(
-      "click",
-      ({ target }) =>
-        target.closest("[data-summarize-again]") && this.chat.meter.requestCompaction(),
-    );
   }
 
-  // Show only the newest line, with what is true of the next request.
-  async refresh() {
-    const count = this.#collapse();
+  // Show what is true of the next request.
+  async refresh({ failedRun = this.#failedRun } = {}) {
+    this.#failedRun = failedRun;
+    this.#collapse();
     const load = ++this.#newestLoad;
-    const facts = count && this.chat.session ? await this.#loadFacts() : null;
+    const isTrimmed = this.chat.meter.usage?.next_request === "trimmed";
+    const [preview, run] = await Promise.all([
+      isTrimmed ? this.#read("context/preview") : null,
+      isTrimmed || failedRun ? this.#loadNewestRun() : null,
+    ]);
     if (load !== this.#newestLoad) return;
-    this.chat.timeline.markLeftOut(facts?.leftOut ?? []);
-    // One voice: what is summarized before the next answer is not left out of it.
-    const isLeftOut = facts?.leftOut.length && !isSummarizedFirst(this.chat.meter.usage);
-    this.chat.meter.showSent(isLeftOut ? facts.tokens : null);
-    this.chat.querySelector(".notice-details")?.remove();
-    const line = [...this.chat.timeline.list.querySelectorAll(".notice")].at(-1);
-    if (!facts?.leftOut.length || !line) return;
-    const [details] = this.chat.timeline.cloneTemplate("notice-details-template");
-    details.querySelector("span").textContent = [
-      isLeftOut ? getText("trimmedNow", { count: facts.leftOut.length }) : "",
-      count > 1 ? getText("trimmedAnswers", { count }) : "",
-      facts.why ? getText("trimmedWhy", { why: facts.why }) : "",
-    ].join(" ");
-    line.after(details);
+    const leftOut = preview?.left_out ?? [];
+    this.chat.timeline.markLeftOut(leftOut);
+    this.chat.meter.showSent(leftOut.length ? preview.tokens : null);
+    const hasFailed = FAILED.includes(run?.status);
+    if (leftOut.length || (hasFailed && failedRun === run.id))
+      this.chat.runStatus.showFailure({
+        id: hasFailed ? run.id : "",
+        words: describe(hasFailed && run, leftOut.length),
+      });
+    else this.chat.runStatus.hideFailure();
   }
 
-  // Return how many lines there are.
   #collapse() {
     const lines = [...this.chat.timeline.list.querySelectorAll(".notice")];
     for (const line of lines) line.hidden = line !== lines.at(-1);
-    return lines.length;
   }
 
-  async #loadFacts() {
-    const path = `sessions/${this.chat.session}`;
-    const [preview, runs] = await Promise.all([
-      callApi("GET", `${path}/context/preview`),
-      callApi("GET", `${path}/compactions?limit=1`),
-    ]);
-    const [newest] = runs.results;
-    return {
-      leftOut: preview.left_out,
-      tokens: preview.tokens,
-      why: FAILED.includes(newest?.status) ? newest.reason : "",
-    };
+  #read(path) {
+    return callApi("GET", `sessions/${this.chat.session}/${path}`);
   }
+
+  async #loadNewestRun() {
+    return (await this.#read("compactions?limit=1")).results[0];
+  }
+}
+
+// If the model wrote something, that was refused: what was wrong with it helps no user. Else the
+// provider's reason does.
+function describe(run, count) {
+  if (!run) return getText("trimmedNow", { count });
+  const failure = run.output_tokens
+    ? getText("summaryPoor")
+    : getText("summaryMissing", { why: run.reason });
+  return `${failure} ${count ? getText("trimmedUntil", { count }) : getText("nothingChanged")}`;
 }
