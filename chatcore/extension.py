@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from chatcore.accounts.audit import Act
     from chatcore.accounts.rights import Kind
     from chatcore.accounts.spending import CallEnd, Reservation
+    from chatcore.base.metrics import GaugeValue
     from chatcore.events.types import Event
 
 Card = dict[str, object]
@@ -193,6 +194,10 @@ class Extension:
 
     def list_chores(self) -> "Sequence[Chore]":
         """Return what goes on besides requests."""
+        return []
+
+    def list_gauges(self) -> "Iterable[GaugeValue]":
+        """Return values of now for `/metrics`, from the database: the same on all machines."""
         return []
 
     def list_cards(self, request: "HttpRequest") -> "Iterable[Card]":

@@ -3,7 +3,12 @@
 A label has few values: what an operator has set up, or one of a short list in the code.
 """
 
+from collections.abc import Iterator
+
+from django.db import connection
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 FIRST_TOKEN_BUCKETS = (0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120)
 TURN_BUCKETS = (1, 2, 5, 10, 20, 40, 60, 120, 300, 900, 3600)
@@ -99,3 +104,27 @@ STATEMENT_SECONDS = Summary(
     "Time that web processes wait for statements of the database.",
     registry=registry,
 )
+
+
+class PoolCollector(Collector):
+    """The pool of database connections of this process, where it has one."""
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yield how many connections are in use and free, and how many threads wait for one."""
+        pool = getattr(connection, "pool", None)  # of PostgreSQL alone
+        if not pool:
+            return
+        stats = pool.get_stats()
+        free = stats["pool_available"]
+        family = GaugeMetricFamily(
+            "chatcore_database_pool",
+            "Connections of pools of this machine that are used or free, and threads that wait.",
+            labels=["state"],
+        )
+        family.add_metric(["used"], stats["pool_size"] - free)
+        family.add_metric(["free"], free)
+        family.add_metric(["waiting"], stats["requests_waiting"])
+        yield family
+
+
+registry.register(PoolCollector())

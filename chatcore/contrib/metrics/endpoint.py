@@ -1,6 +1,8 @@
 """`/metrics` for Prometheus: what this machine has counted, and the state of the database."""
 
+import contextlib
 import hmac
+import shutil
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
@@ -11,6 +13,7 @@ from prometheus_client.metrics_core import Metric
 
 from chatcore.context.compactor import get_compactor
 from chatcore.contrib.metrics.exposition import CONTENT_TYPE, build_gauge, render
+from chatcore.extension import get_extensions
 from chatcore.models import Turn
 
 LOOPBACK_ADDRESSES = ("127.0.0.1", "::1")
@@ -46,6 +49,11 @@ def _collect_gauges() -> Iterator[Metric]:
     Without a database, only that is said: the machine's own counts are worth reading then.
     """
     yield build_gauge("chatcore_build_info", "The version.", {_read_version(): 1}, label="version")
+    with contextlib.suppress(OSError):
+        free = shutil.disk_usage(settings.DATA_DIR).free
+        yield build_gauge(
+            "chatcore_disk_free_bytes", "Room on the disk of this machine's data folder.", free
+        )
     try:
         gauges = list(_measure_database())
     except DatabaseError:
@@ -57,6 +65,9 @@ def _collect_gauges() -> Iterator[Metric]:
 def _measure_database() -> Iterator[Metric]:
     running_count = Turn.objects.filter(status=Turn.Status.RUNNING).count()
     yield build_gauge("chatcore_turns_running", "Turns that run on all machines.", running_count)
+    for extension in get_extensions("list_gauges"):
+        for gauge in extension.list_gauges():
+            yield build_gauge(gauge.name, gauge.text, gauge.value)
     load = get_compactor().measure_load()
     if load is None:
         return

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, F, Min, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 from standardwebhooks import Webhook as WebhookSigner
 
@@ -155,6 +155,14 @@ def delete_old_deliveries() -> int:
     return delete_in_batches(
         WebhookDelivery.objects.filter(created_at__lt=read_clock() - DELIVERY_RETENTION)
     )
+
+
+def measure_backlog() -> tuple[int, float]:
+    """Return how many deliveries have not ended, and the seconds since the oldest one's event."""
+    pending = WebhookDelivery.objects.filter(status=WebhookDelivery.Status.PENDING)
+    row = pending.aggregate(count=Count("*"), oldest_at=Min("created_at"))
+    oldest_at = row["oldest_at"]
+    return row["count"], (timezone.now() - oldest_at).total_seconds() if oldest_at else 0.0
 
 
 def retry_deliveries(deliveries: QuerySet[WebhookDelivery]) -> int:

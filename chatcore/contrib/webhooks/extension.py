@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
+from chatcore.base.metrics import GaugeValue
 from chatcore.contrib.webhooks import deliveries
 from chatcore.events.types import Event
 from chatcore.extension import Chore, Extension
@@ -20,4 +21,17 @@ class Webhooks(Extension):
         return [
             Chore(PRUNE_SECONDS, deliveries.delete_old_deliveries, is_deletion=True),
             Chore(deliveries.POLL_SECONDS, deliveries.send_deliveries),
+        ]
+
+    def list_gauges(self) -> list[GaugeValue]:
+        count, oldest_seconds = deliveries.measure_backlog()
+        return [
+            GaugeValue(
+                "chatcore_webhook_deliveries_waiting", "Deliveries that have not ended.", count
+            ),
+            GaugeValue(
+                "chatcore_webhook_oldest_waiting_seconds",
+                "How long ago the event of the oldest delivery that has not ended happened.",
+                oldest_seconds,
+            ),
         ]

@@ -2,14 +2,19 @@
 
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 from rest_framework.test import APIClient
 
+from chatcore.contrib.webhooks.models import Webhook, WebhookDelivery
 from chatcore.models import Session
 from models_registry.models import AiModel
 from tests.support.compaction_sessions import fill_session, summarize_or_chat
@@ -147,3 +152,34 @@ def test_only_this_machine_or_who_has_the_token_may_read(client: Client, setting
     assert client.get("/metrics").status_code == 403
     assert client.get("/metrics", headers={"Authorization": "Bearer wrong"}).status_code == 403
     Scrape(client, Authorization="Bearer of Prometheus")
+
+
+def test_what_waits_for_webhooks_and_the_room_on_the_disk_are_there(
+    client: Client, user: User
+) -> None:
+    webhook = Webhook.objects.create(owner=user, url="http://127.0.0.1:9/", events=[])
+    hour_ago = timezone.now() - timedelta(hours=1)
+    for status in ("pending", "pending", "failed"):
+        WebhookDelivery.objects.create(
+            webhook=webhook, event="turn.completed", payload={}, status=status, created_at=hour_ago
+        )
+    scrape = Scrape(client)
+    assert scrape.get("chatcore_webhook_deliveries_waiting") == 2
+    assert 3_600 <= scrape.get("chatcore_webhook_oldest_waiting_seconds") < 4_000
+    assert scrape.get("chatcore_disk_free_bytes") > 0
+
+
+@pytest.mark.django_db
+def test_a_pool_of_connections_tells_how_much_of_it_is_used(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("Only PostgreSQL has a pool.")
+    monkeypatch.setitem(connection.settings_dict["OPTIONS"], "pool", {"min_size": 1, "max_size": 3})
+    try:
+        connection.pool.open(wait=True)
+        with connection.pool.connection():
+            assert Scrape(client).get("chatcore_database_pool", state="used") == 1
+        assert Scrape(client).get("chatcore_database_pool", state="used") == 0
+    finally:
+        connection.close_pool()
