@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from chatcore.accounts.audit import Act
     from chatcore.accounts.rights import Kind
     from chatcore.accounts.spending import CallEnd, Reservation
-    from chatcore.base.metrics import GaugeValue
     from chatcore.events.types import Event
 
 Card = dict[str, object]
@@ -127,6 +126,15 @@ OPTIONAL_APPS = (
 
 
 @dataclass(frozen=True)
+class GaugeValue:
+    """A value of now that an app has for operators. `name` begins with `chatcore_`."""
+
+    name: str
+    text: str
+    value: float
+
+
+@dataclass(frozen=True)
 class Chore:
     """What a web process does every so many seconds.
 
@@ -196,7 +204,7 @@ class Extension:
         """Return what goes on besides requests."""
         return []
 
-    def list_gauges(self) -> "Iterable[GaugeValue]":
+    def list_gauges(self) -> Iterable[GaugeValue]:
         """Return values of now for `/metrics`, from the database: the same on all machines."""
         return []
 

@@ -3,7 +3,6 @@
 Nothing here raises, waits for a disk, or is called for each token.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
 
@@ -11,15 +10,6 @@ from django.utils.functional import SimpleLazyObject
 from django.utils.module_loading import import_string
 
 from chatcore.extension import get_extensions
-
-
-@dataclass(frozen=True)
-class GaugeValue:
-    """A value of now that an app has for operators. `name` begins with `chatcore_`."""
-
-    name: str
-    text: str
-    value: float
 
 
 class Counts:

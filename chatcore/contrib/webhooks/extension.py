@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from chatcore.base.metrics import GaugeValue
 from chatcore.contrib.webhooks import deliveries
 from chatcore.events.types import Event
-from chatcore.extension import Chore, Extension
+from chatcore.extension import Chore, Extension, GaugeValue
 
 PRUNE_SECONDS = 600.0
 

@@ -176,10 +176,11 @@ def test_a_pool_of_connections_tells_how_much_of_it_is_used(
     if connection.vendor != "postgresql":
         pytest.skip("Only PostgreSQL has a pool.")
     monkeypatch.setitem(connection.settings_dict["OPTIONS"], "pool", {"min_size": 1, "max_size": 3})
+    pooled: Any = connection
     try:
-        connection.pool.open(wait=True)
-        with connection.pool.connection():
+        pooled.pool.open(wait=True)
+        with pooled.pool.connection():
             assert Scrape(client).get("chatcore_database_pool", state="used") == 1
         assert Scrape(client).get("chatcore_database_pool", state="used") == 0
     finally:
-        connection.close_pool()
+        pooled.close_pool()
