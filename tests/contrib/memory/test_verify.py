@@ -153,6 +153,24 @@ def test_another_number_unit_bound_or_permission_is_found(said: str, summary: st
     assert check_against(said, summary) != ""
 
 
+@pytest.mark.parametrize(
+    ("summary", "name"),
+    [
+        ("The user lost the passport at the station.", ""),
+        ("The assistant packs the blue suitcase for the journey.", "speakers"),
+        ("The assistant demanded copies of each passport.", "speakers"),
+    ],
+)
+def test_who_says_the_words_of_a_sentence_does_not_tell_who_acted(summary: str, name: str) -> None:
+    sources = [
+        Source("user", "It is gone. And I pack the blue suitcase for the journey tonight."),
+        Source("assistant", "So you lost the passport at the station. Is it with the police?"),
+        Source("user", "No. From now on I carry copies of each passport."),
+    ]
+    records = verify_summary(summary, SourceIndex(sources), may_repair=False).records
+    assert [record["check"] for record in records] == ([name] if name else [])
+
+
 IN_OTHER_LANGUAGES = {
     "zh": ("合同金额是48750元,签约日期是3月14日。", "合同的金额为48750元。"),
     "ja": ("契約金額は48750円で、締め切りは3月14日です。", "契約の金額は48750円。"),

@@ -20,23 +20,10 @@ _SUBJECT = re.compile(
     rf"(?:(?P<user>{_USER})|(?P<assistant>{_ASSISTANT}))\b(?!['’])",
     re.IGNORECASE,
 )
-# What only a user says of themselves or demands, and what only an assistant does.
-_PERSONAL = re.compile(
-    r"\A\W*(?:also\s+|then\s+|has\s+|hat\s+|auch\s+)?"
-    r"(?:wants?|wanted|prefers?|preferred|likes?|lives?|"
-    r"insist\w*|demand\w*|instruct\w*|forb\w+|order(?:s|ed)|works?\s+(?:at|for|as)|is\s+allergic|"
-    r"wishes|wished|told\s+the\s+assistant|asked\s+the\s+assistant|requested|owns?|"
-    r"möchte|will|wünscht|wollte|verlangt\w*|bevorzugt|wohnt|lebt|verbietet|verbot|bat|bittet|"
-    r"fordert\w*|mag|arbeitet)\b",
-    re.IGNORECASE,
-)
-_SERVING = re.compile(
-    r"\A\W*(?:also\s+|then\s+|has\s+|hat\s+|auch\s+)?"
-    r"(?:explain\w*|suggest\w*|recommend\w*|propos\w+|offer(?:s|ed)|answer\w*|"
-    r"repl\w+|respond\w*|acknowledg\w*|found|searched|looked\s+up|"
-    r"wrote|generated|implemented|fixed|apologi\w+|promised|"
-    r"erklärt\w*|schlägt|schlug|empfiehlt|empfahl|antwortet\w*|bestätigt\w*|fand|suchte|"
-    r"schrieb|erstellt\w*|behob|vorgeschlagen)\b",
+# What only a user demands; an assistant never does.
+_DEMAND = re.compile(
+    r"\A\W*(?:has\s+|hat\s+)?(?:insist\w*|demand\w*|instruct\w*|forb\w+|order(?:s|ed)|prefers?"
+    r"|preferred|verlangt\w*|bevorzugt\w*|verbietet|verbot|fordert\w*)\b",
     re.IGNORECASE,
 )
 _AUXILIARY = re.compile(
@@ -49,8 +36,6 @@ _FIRST_PERSON = re.compile(r"\b(?:i|i['’](?:ve|m|ll|d)|we|ich|wir)\b[^.!?;\n]*
 _JOINT = re.compile(r"\A\s*(?:,|and\b|und\b|or\b|oder\b|,)", re.IGNORECASE)
 _OTHER: dict[Speaker, Speaker] = {"user": "assistant", "assistant": "user"}
 CLEAR_MATCH = 0.5  # of a sentence's words stand in one message of the other speaker
-CLEAR_LEAD = 0.3  # by which the other speaker's message matches better
-UNLIKELY_LEAD = 0.0  # the same, where the act is unlikely for the speaker
 
 
 def find_speaker(sentence: str) -> tuple[Speaker, str] | None:
@@ -90,16 +75,6 @@ def claims_act(text: str, verb_stems: set[str]) -> bool:
     )
 
 
-def is_exchanged(speaker: Speaker, act: str, *, own_match: float, other_match: float) -> bool:
-    """Return whether an act belongs to the other speaker.
-
-    The matches are the shares of the sentence's words in the best message of each speaker. Where
-    one repeats what the other said, as assistants do, the verb decides.
-    """
-    if other_match < CLEAR_MATCH:
-        return False
-    lead = other_match - own_match
-    unlikely = _PERSONAL if speaker == "assistant" else _SERVING
-    if unlikely.search(act):
-        return lead > UNLIKELY_LEAD
-    return lead >= CLEAR_LEAD
+def is_demand(act: str) -> bool:
+    """Return whether an act is one of which only a user is the subject."""
+    return bool(_DEMAND.match(act))
