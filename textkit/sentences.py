@@ -4,12 +4,23 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from textkit.calendar import MONTHS
 from textkit.code_blocks import find_code_blocks
 
 _BULLET = re.compile(r"\s*(?:[-*•–+]|\(?\d{1,3}[.)])\s+")
 _HEADING = re.compile(r"\s*+(?:#{1,6}\s.*|[*_]{2}[^*_\n]{1,80}[*_]{2}:?|[^:.!?\n]{1,60}:)\s*\Z")
 _END = re.compile(
     r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s++[\"'“„«(\[*_]*+[A-ZÄÖÜÀ-Þ0-9])|[。！？]+|;(?=\s)"
+)
+_DAY = re.compile(r"(?:\A|\D)\d{1,2}\Z")  # in German a full stop stands behind it
+_MONTH = re.compile(rf"(?:{'|'.join(MONTHS)})\b", re.IGNORECASE)
+_CLOSING = frozenset("\"'”“»’)]*_")
+_ANY_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”“»’)\]*_]*+(?=\s|\Z)|[。！？]+")
+# A sentence may end with these, so it goes on behind them with a small letter or a digit only.
+_LAST_ABBREVIATION = re.compile(
+    r"\b(?:[ap]\.m|etc|usw|inc|ltd|co|corp|e\.?g|i\.?e|u\.s|u\.k|ph\.d|incl|excl|dept|est|ext|fig"
+    r"|vol|resp|ggf|vgl|bspw|zzgl|abzgl|mind|std|sek|mio|mrd|geb|sog|kap|aufl|mwst|o\.ä|s\.o|z)\Z",
+    re.IGNORECASE,
 )
 _ABBREVIATION = re.compile(
     r"(?:\b(?:[A-Za-zÄÖÜ]|[ez]\.\s?[gB]|i\.\s?e|d\.\s?h|u\.\s?a|Dr|Mr|Mrs|Ms|Prof|St|No|Nr|vs|etc|"
@@ -92,7 +103,7 @@ def _split_line(line: str, offset: int) -> Iterator[Sentence]:
     if _HEADING.match(body) and not bullet:
         yield Sentence(body.strip(), offset + start, offset + start + len(body), True, False)
         return
-    pieces = list(_split_body(body))
+    pieces = list(split_line(body))
     for first, last in pieces:
         text = body[first:last].strip()
         if text:
@@ -100,13 +111,30 @@ def _split_line(line: str, offset: int) -> Iterator[Sentence]:
             yield Sentence(text, offset + start + first, offset + start + last, False, is_item)
 
 
-def _split_body(body: str) -> Iterator[tuple[int, int]]:
+def split_line(body: str, *, is_careless: bool = False) -> Iterator[tuple[int, int]]:
+    """Yield where each sentence of a line begins and ends.
+
+    In the text of a careless writer a sentence may also begin with a small letter.
+    """
     first = 0
-    for match in _END.finditer(body):
+    for match in (_ANY_END if is_careless else _END).finditer(body):
         is_dot = match[0].startswith(".")
         if is_dot and _ABBREVIATION.search(body, first, match.start()):
+            continue
+        if is_careless and _goes_on(body, match):
             continue
         yield first, match.end()
         first = match.end()
     if first < len(body):
         yield first, len(body)
+
+
+def _goes_on(text: str, mark: re.Match[str]) -> bool:
+    """Return whether a sentence goes on behind a quotation, three dots or an abbreviation."""
+    following = text[mark.end() : mark.end() + 20].lstrip()
+    if mark[0] == ".":
+        before = text[max(0, mark.start() - 20) : mark.start()]
+        if _TITLE.search(before) or (_DAY.search(before) and _MONTH.match(following)):
+            return True
+        return not following[:1].isupper() and bool(_LAST_ABBREVIATION.search(before))
+    return following[:1].islower() and (mark[0][-1] in _CLOSING or mark[0].startswith(".."))

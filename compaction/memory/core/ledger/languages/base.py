@@ -24,7 +24,6 @@ class Language:
     reports: str  # someone else's words: "he said"
     list_titles: str  # what a list of rules is called: "ground rules:"
     foreign_titles: str  # what stands above the text of someone else: "Anna wrote:"
-    abbreviations: frozenset[str]  # without their last full stop
     units: str  # an alternation of words and signs
     plain_words: frozenset[str]  # beside STOP_WORDS: say nothing of what a sentence is about
     negations: frozenset[str]

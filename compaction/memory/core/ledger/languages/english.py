@@ -123,14 +123,6 @@ ENGLISH = Language(
         r"|review|shorten|paraphrase) (?:this|the following|these|the)\b[^:]{0,60}"
         r"|the following (?:\w+ ){0,2}(?:e-?mail|article|text|message|letter|passage|story))"
     ),
-    abbreviations=frozenset(
-        """
-        e.g i.e eg ie etc vs mr mrs ms dr prof st no nos vol fig figs approx inc ltd corp co jr sr
-        dept est ext ca cf al a.m p.m am pm u.s u.k u.n ph.d b.sc m.sc rev gen gov sen rep hon sgt
-        capt lt col ave blvd rd apt jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed
-        thu fri sat sun tel min max incl excl p pp para art sec ch ed eds op resp
-        """.split()  # noqa: SIM905
-    ),
     units=(
         r"percent|years?|yrs?|months?|weeks?|days?|hours?|hrs?|minutes?|mins?|seconds?|secs?"
         r"|miles?|feet|foot|inch(?:es)?|yards?|pounds?|lbs?|ounces?|oz|gallons?|cups?|tbsp|tsp"

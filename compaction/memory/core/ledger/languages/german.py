@@ -117,14 +117,6 @@ GERMAN = Language(
         r" (?:mir |bitte )*(?:diesen|diese|dieses|den folgenden|die folgende|das folgende|folgenden"
         r"|folgende|folgendes)\b[^:]{0,60})"
     ),
-    abbreviations=frozenset(
-        """
-        z z.b d.h u.a bzw ca usw etc vgl nr str dr prof hr fr inkl exkl ggf evtl bspw zzgl abzgl
-        tel max min mind o.ä s.o s.u i.d.r u.u z.t o.g sog geb gest abs art ziff kap bd hrsg aufl
-        st mio mrd jh chr v.a i.a m.e u.ä allg bes betr dipl ing mwst std sek jan feb mrz apr jun
-        jul aug sept okt nov dez mo di mi do sa so a.d v.chr n.chr e.v k.o
-        """.split()  # noqa: SIM905
-    ),
     units=(
         r"prozent|jahren?|jahre?|monaten?|monate?|wochen?|tagen?|tage?|stunden?|std|minuten?"
         r"|sekunden?|meilen?|meter|kilometer|quadratmeter|liter|gramm|kilo|kilogramm|tonnen?"
