@@ -29,6 +29,7 @@ from compaction.core.policy import Policy
 from compaction.core.rules import TEXT
 from compaction.core.systems import find_system
 from compaction.models import CompactionRun
+from compaction.policies.sentences import describe_policy
 from compaction.requests import guard, stateless
 from compaction.runs import engine, workload
 from compaction.runs.queue import RunConflict
@@ -46,6 +47,11 @@ class AskedPolicy(context_compactor.Policy):
 
     name: str = field()  # no default, although the class above has a name
     policy: Policy
+
+    @property
+    def sentence(self) -> str:
+        """Return what the policy does, in the reader's language."""
+        return describe_policy(self.policy)
 
     def truncate_output(self, text: str) -> TruncatedOutput:
         """Cut a tool's output as the group `tool_result` says. Never raises.

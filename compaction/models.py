@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Case, OuterRef, Q, Subquery, Value, When
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from chatcore.base.databases.clock import read_clock
 from chatcore.base.databases.fields import RowIdField
@@ -56,21 +57,21 @@ class CompactionRun(models.Model):
     """
 
     class Trigger(models.TextChoices):
-        AFTER_RESPONSE = "after_response"
-        BEFORE_REQUEST = "before_request"
-        ON_MODEL_CHANGE = "on_model_change"
-        ON_OVERFLOW = "on_overflow"
-        MANUAL = "manual"
-        BY_CLIENT = "by_client"  # a program brought its own summary
+        AFTER_RESPONSE = "after_response", _("after an answer")
+        BEFORE_REQUEST = "before_request", _("before an answer")
+        ON_MODEL_CHANGE = "on_model_change", _("on a change of the model")
+        ON_OVERFLOW = "on_overflow", _("after a refusal as too long")
+        MANUAL = "manual", _("by hand")
+        BY_CLIENT = "by_client", _("a program brought its own summary")
 
     class Status(models.TextChoices):
-        QUEUED = "queued"
-        RUNNING = "running"
-        APPLIED = "applied"
-        SKIPPED = "skipped"
-        FAILED = "failed"
-        FELL_BACK = "fell_back"
-        REWOUND = "rewound"
+        QUEUED = "queued", _("waits")
+        RUNNING = "running", _("works")
+        APPLIED = "applied", _("done")
+        SKIPPED = "skipped", _("nothing to do")
+        FAILED = "failed", _("failed")
+        FELL_BACK = "fell_back", _("failed, oldest messages left out")
+        REWOUND = "rewound", _("undone")
 
     FORCED_TRIGGERS = (Trigger.MANUAL, Trigger.ON_OVERFLOW)
 
@@ -215,7 +216,7 @@ class CompactionRun(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.trigger} {self.status} {self.id}"
+        return f"{self.get_trigger_display()}: {self.get_status_display()}"
 
     @property
     def is_forced(self) -> bool:
@@ -373,10 +374,10 @@ class ModelCall(models.Model):
         MEMORY = "memory"
 
     class Refusal(models.TextChoices):
-        NO_ANSWER = "no_answer"
-        NONSENSE = "nonsense"
-        UNTRUE = "untrue"
-        STATE_ONLY = "state_only"
+        NO_ANSWER = "no_answer", _("no answer")
+        NONSENSE = "nonsense", _("not a summary")
+        UNTRUE = "untrue", _("against what was said")
+        STATE_ONLY = "state_only", _("only a state, no summary")
 
     # Without a column for the session: an insert would lock its row after the run's, which is
     # against the order of locks (docs/concurrency.md).

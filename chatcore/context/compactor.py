@@ -81,6 +81,11 @@ class Policy:
 
     name: str = ""
 
+    @property
+    def sentence(self) -> str:
+        """Return what the policy does, in the reader's language."""
+        return ""
+
     def truncate_output(self, text: str) -> TruncatedOutput:
         """Return the part of a tool's output that is stored in its message. Never raises."""
         return TruncatedOutput(*cut_tool_result(text))

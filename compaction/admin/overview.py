@@ -128,7 +128,7 @@ def _count_reasons() -> Card:
     run_count = calls.aggregate(runs=Count("run", distinct=True))["runs"]
     labels = dict(ModelCall.Refusal.choices)
     rows = [
-        (labels.get(reason, reason), f"{count:,}", _link_runs(start, wrong=reason), None)
+        (str(labels.get(reason, reason)), f"{count:,}", _link_runs(start, wrong=reason), None)
         for reason, count in sorted(counts.items(), key=lambda item: -item[1])
     ]
     if total > run_count:

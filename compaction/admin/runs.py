@@ -64,7 +64,8 @@ class WrongFilter(admin.SimpleListFilter):
     parameter_name = "wrong"
 
     def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
-        return [(ANY_REASON, "failed or fell back"), *ModelCall.Refusal.choices]
+        reasons = [(value, str(label)) for value, label in ModelCall.Refusal.choices]
+        return [(ANY_REASON, "failed or fell back"), *reasons]
 
     def queryset(
         self, request: HttpRequest, queryset: QuerySet[CompactionRun]
@@ -504,7 +505,7 @@ def _cancel(run: CompactionRun) -> None:
 
 def _requeue(run: CompactionRun) -> None:
     if run.status not in OPEN_STATUSES:
-        raise NotPossible(f"The run is {run.status}; retry it instead.")
+        raise NotPossible(f"The run has ended: {run.get_status_display()}. Retry it instead.")
     if not tasks.send_run(run.pk):
         raise NotPossible("The queue cannot be reached now.")
 

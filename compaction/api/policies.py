@@ -11,12 +11,14 @@ from rest_framework.views import APIView
 from chatcore.accounts.rights import select_policies
 from chatcore.base.rest.pagination import build_single_page
 from compaction import policies
+from compaction.policies.sentences import describe_policy
 
 
 class PolicySerializer(serializers.Serializer[Mapping[str, object]]):
     """A policy with all its knobs, in groups."""
 
     name = serializers.CharField()
+    description = serializers.CharField(help_text="When it acts and its steps, in one sentence.")
     knobs = serializers.DictField()
 
 
@@ -36,5 +38,12 @@ class PolicyListView(APIView):
         """Return every policy that the user's sessions may name, with all its knobs."""
         stored_policies = policies.list_policies()
         names = select_policies(request.user.pk, list(stored_policies))
-        rows = [{"name": name, "knobs": stored_policies[name].to_dict()} for name in names]
+        rows = [
+            {
+                "name": name,
+                "description": describe_policy(stored_policies[name]),
+                "knobs": stored_policies[name].to_dict(),
+            }
+            for name in names
+        ]
         return build_single_page(rows)

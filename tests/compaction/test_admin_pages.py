@@ -57,7 +57,7 @@ def test_a_run_shows_its_calls_and_what_may_be_done(run: CompactionRun, operator
     page = operator.get(find_page(run)).content.decode()
     assert "Call 1" in page
     assert "Call 2" in page
-    assert "nonsense" in page
+    assert "not a summary" in page
     assert "<ins>" in page
     assert "Rewind to before" in page
     assert 'name="_save"' not in page
@@ -144,7 +144,7 @@ def test_the_first_page_says_whether_summaries_are_good(
     assert (failed["value"], failed["rows"][0][:2]) == ("1", ("scripted/test-model", "1"))
     reasons = cards["Failures of compaction in 7 days, by reason"]
     assert [row[:2] for row in reasons["rows"]] == [
-        ("Nonsense", "1"),
+        ("not a summary", "1"),
         ("without an answer that was refused", "1"),
     ]
     rows = operator.get(reasons["rows"][0][2]).context["cl"].result_list
@@ -153,7 +153,7 @@ def test_the_first_page_says_whether_summaries_are_good(
     assert stopped["value"] == "1"
     assert str(full.pk) in operator.get(stopped["link"]).content.decode()
     page = operator.get(reverse("admin:compaction_compactionrun_changelist")).content.decode()
-    assert 'run-badge run-fell_back">Fell Back' in page
+    assert 'run-badge run-fell_back">failed, oldest messages left out' in page
     assert f'href="{find_timeline(full)}">Lisbon</a>' in page
 
 
