@@ -11,11 +11,11 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from chatcore.context.compactor import get_compactor
 from chatcore.extension import get_extensions
-from chatcore.models import Session
+from chatcore.models import Session, UserPreferences
 from chatcore.providers.errors import ProviderError
 from models_registry.models import AiModel, AiModelQuerySet
 
@@ -106,6 +106,13 @@ def select_models(user_id: object) -> AiModelQuerySet:
             is_allowed |= _match_pattern(pattern)
         models = models.filter(is_allowed)
     return models
+
+
+def find_default_model(user_id: Any) -> AiModel | None:
+    """Return the model of a user's new sessions: their own choice, else the installation's."""
+    is_own = Exists(UserPreferences.objects.filter(user_id=user_id, default_model=OuterRef("pk")))
+    usable_models = select_models(user_id).filter_usable().annotate(is_own=is_own)
+    return usable_models.order_by("-is_own", "-is_default", "id").first()
 
 
 def has_usable_models() -> bool:

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from chatcore.accounts.rights import select_models
+from chatcore.accounts.rights import find_default_model, select_models
 from chatcore.api.ownership import filter_owned_attachments, get_owned_session
 from chatcore.api.serializers.attachments import (
     AttachmentSerializer,
@@ -96,8 +96,10 @@ class AttachmentInspectionView(APIView):
         """Say what a model would read of a file in a first message. Nothing is stored."""
         name, data = read_single_file(request)
         models = select_models(request.user.pk)
-        model_name = request.query_params.get("model", "")
-        model = models.find_by_name(model_name) if model_name else models.find_default()
+        name_of_model = request.query_params.get("model", "")
+        model = models.find_by_name(name_of_model) if name_of_model else None
+        if not name_of_model:
+            model = find_default_model(request.user.pk)
         try:
             file = intake.inspect_file(name=name, data=data, owner_id=request.user.pk)
         except intake.FileRejected as error:

@@ -9,7 +9,7 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatcore.accounts.rights import select_models
+from chatcore.accounts.rights import find_default_model
 from chatcore.api import idempotency
 from chatcore.api.new_sessions import build_created_response
 from chatcore.api.ownership import get_owned_session
@@ -107,7 +107,7 @@ class SessionListView(GenericAPIView[Session]):
         """Create a session. It gets the default language model if the body names none."""
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        default_model = select_models(request.user.pk).find_default()
+        default_model = find_default_model(request.user.pk)
         session = serializer.save(
             owner=request.user,
             model=serializer.validated_data.get("model", default_model),

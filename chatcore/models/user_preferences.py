@@ -23,7 +23,8 @@ class UserPreferences(models.Model):
     """The preferences of a user; there is no row before the first one is set.
 
     `time_zone` is that in which summaries and memory name the days of messages. The page sets it
-    from the browser. Empty: that of the installation (`TIME_ZONE`).
+    from the browser. Empty: that of the installation (`TIME_ZONE`). `default_model` is the model of
+    new sessions, in place of the installation's.
     """
 
     user = models.OneToOneField(
@@ -31,6 +32,15 @@ class UserPreferences(models.Model):
     )
     time_zone = models.CharField(
         max_length=MAX_ZONE_NAME, blank=True, default="", validators=[check_time_zone]
+    )
+    # Without an index: only a deleted model is looked for.
+    default_model = models.ForeignKey(
+        "models_registry.AiModel",
+        on_delete=models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        db_index=False,
     )
 
     class Meta:
@@ -40,6 +50,6 @@ class UserPreferences(models.Model):
         return f"preferences of user {self.pk}"
 
     @classmethod
-    def keep_time_zone(cls, user_id: int, name: str) -> None:
-        """Store the time zone of a user."""
-        cls._default_manager.update_or_create(user_id=user_id, defaults={"time_zone": name})
+    def keep(cls, user_id: int, **values: object) -> None:
+        """Store preferences of a user; what is not named stays."""
+        cls._default_manager.update_or_create(user_id=user_id, defaults=values)

@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from chatcore.accounts.rights import select_models
+from chatcore.accounts.rights import find_default_model, select_models
 from chatcore.base.actors import Person
 from chatcore.base.databases.short_transactions import weigh_row
 from chatcore.base.truncation import clean_json
@@ -275,7 +275,7 @@ def find_model(owner: Person, name: object) -> AiModel | None:
     """Return the model of this name, or the default model where the name is unknown."""
     models = select_models(owner.pk)
     model = models.find_by_name(name) if isinstance(name, str) else None
-    return model or models.find_default()
+    return model or find_default_model(owner.pk)
 
 
 def _strip_links(item: object) -> object:

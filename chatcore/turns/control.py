@@ -15,7 +15,13 @@ from uuid import UUID
 from django.db import close_old_connections, transaction
 from django.utils import timezone
 
-from chatcore.accounts.rights import EVERYTHING, Kind, list_allowed, require_model, select_models
+from chatcore.accounts.rights import (
+    EVERYTHING,
+    Kind,
+    find_default_model,
+    list_allowed,
+    require_model,
+)
 from chatcore.base.runner import turn_runner
 from chatcore.events import log as event_log
 from chatcore.events.types import EventType, NewEvent, TurnStartedPayload
@@ -454,7 +460,7 @@ def _find_last_wait(session: Session, turn: Turn) -> int:
 def ensure_model(session: Session) -> AiModel | None:
     """Return the locked session's model. One without a model gets the default one for good."""
     if session.model is None:
-        session.model = select_models(session.owner_id).find_default()
+        session.model = find_default_model(session.owner_id)
         if session.model:
             record_session_change(session.pk, {"model": session.model}, is_user_act=False)
     return session.model

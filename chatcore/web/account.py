@@ -20,9 +20,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from django_htmx.http import HttpResponseClientRefresh
 
 from chatcore.accounts import audit, devices, tokens
-from chatcore.accounts.rights import select_models
+from chatcore.accounts.rights import find_default_model, select_models
 from chatcore.base.rest.auth import ALL
 from chatcore.extension import build_page_parts
+from chatcore.models import UserPreferences
 from chatcore.web import mcp_servers, providers, sign_in
 from chatcore.web.chat_list import load_sidebar
 from chatcore.web.forms import (
@@ -106,7 +107,9 @@ def show_settings(request: HttpRequest) -> HttpResponse:
         "tool_servers": mcp_servers.list_servers(request),
         "server_form": mcp_servers.build_new_form(request),
         "models": select_models(request.user.pk).list_usable(),
-        "default": select_models(request.user.pk).find_default(),
+        "default": find_default_model(request.user.pk),
+        "default_of_all": select_models(request.user.pk).find_default(),
+        "preferences": UserPreferences.objects.filter(pk=request.user.pk).first(),
         "chats": load_sidebar(request.user),
         "parts": build_page_parts("settings", request),
         "languages": [get_language_info(code) for code, _name in project.LANGUAGES],
@@ -233,4 +236,17 @@ def set_default_model(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         raise Http404
     form.cleaned_data["model"].make_default()
+    return render(request, "chatcore/_saved_notice.html")
+
+
+@login_required
+@require_POST
+def set_own_model(request: HttpRequest) -> HttpResponse:
+    """Set the model of the user's own new chats; no model: that of the installation."""
+    name = request.POST.get("model", "")
+    model = select_models(request.user.pk).find_by_name(name) if name else None
+    if name and model is None:
+        raise Http404
+    if request.user.pk is not None:
+        UserPreferences.keep(request.user.pk, default_model=model)
     return render(request, "chatcore/_saved_notice.html")

@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET
 from django_htmx.http import HttpResponseClientRefresh
 
-from chatcore.accounts.rights import has_usable_models, select_models
+from chatcore.accounts.rights import find_default_model, has_usable_models, select_models
 from chatcore.base.truncation import clean_text
 from chatcore.extension import Place, build_page_parts
 from chatcore.models import Message, Session, Turn
@@ -39,7 +39,7 @@ def redirect_to_chat(request: HttpRequest) -> HttpResponse:
 @use_local_time
 def show_new_chat(request: HttpRequest) -> HttpResponse:
     """Show an empty chat, which is stored when its first message is sent."""
-    default_model = select_models(request.user.pk).find_default()
+    default_model = find_default_model(request.user.pk)
     context = {
         "temporary_hours": settings.CHATCORE["TEMPORARY_HOURS"],
         "chats": load_sidebar(request.user),

@@ -60,5 +60,5 @@ def _keep_time_zone(request: HttpRequest, name: str) -> None:
         return
     # A page can be read while nothing can be written; the next one stores it.
     with contextlib.suppress(DatabaseError):
-        UserPreferences.keep_time_zone(request.user.pk, name)
+        UserPreferences.keep(request.user.pk, time_zone=name)
         request.session[ZONE_KEY] = name

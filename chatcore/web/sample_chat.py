@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from chatcore.accounts.rights import select_models
+from chatcore.accounts.rights import find_default_model
 from chatcore.context import revisions
 from chatcore.models import ContextRevision, Session
 from chatcore.sessions.archive import archive_surplus_sessions
@@ -23,7 +23,7 @@ from models_registry.models import AiModel
 @require_POST
 def create_sample_chat(request: HttpRequest) -> HttpResponse:
     """Store the sample and open it."""
-    session = store_sample_chat(request.user, select_models(request.user.pk).find_default())
+    session = store_sample_chat(request.user, find_default_model(request.user.pk))
     return redirect(f"{reverse('chat', args=[session.pk])}?sample=1")
 
 

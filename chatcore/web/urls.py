@@ -93,6 +93,7 @@ urlpatterns = [
     ),
     path("new/model/", chat.show_onboarding, name="onboarding"),
     path("settings/default-model/", account.set_default_model, name="set_default_model"),
+    path("settings/own-model/", account.set_own_model, name="set_own_model"),
     path("login/", account.SignInView.as_view(), name="login"),
     path("login/once/<str:token>/", account.sign_in_by_link, name="login_once"),
     path("logout/", LogoutView.as_view(), name="logout"),

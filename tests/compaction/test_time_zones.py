@@ -44,8 +44,8 @@ def compact(api: APIClient, session: Session) -> str:
 def test_days_are_told_in_the_zone_that_the_user_set(
     told: Session, api: APIClient, scripted: ScriptedModel, zone: str, day: int
 ) -> None:
-    assert api.get(PATH).json() == {"time_zone": ""}
-    assert api.patch(PATH, {"time_zone": zone}).json() == {"time_zone": zone}
+    assert api.get(PATH).json()["time_zone"] == ""
+    assert api.patch(PATH, {"time_zone": zone}).json()["time_zone"] == zone
     sent_text = compact(api, told)
     assert f" {day} September 2026]" in read_prompt(scripted)
     assert f" {day} September 2026:" in sent_text
@@ -80,13 +80,13 @@ def test_the_page_sets_the_zone_of_the_browser_when_it_changes(
     for zone in ("Asia/Tokyo", "Europe/Berlin"):
         client.cookies["tz"] = zone
         assert client.get(f"/c/{told.pk}/").status_code == 200
-        assert api.get(PATH).json() == {"time_zone": zone}
+        assert api.get(PATH).json()["time_zone"] == zone
     client.cookies["tz"] = "Nowhere/Land"
     client.get(f"/c/{told.pk}/")
     api.patch(PATH, {"time_zone": "Asia/Tokyo"})
     client.cookies["tz"] = "Europe/Berlin"  # as before: what the user has set stays
     client.get(f"/c/{told.pk}/")
-    assert api.get(PATH).json() == {"time_zone": "Asia/Tokyo"}
+    assert api.get(PATH).json()["time_zone"] == "Asia/Tokyo"
 
 
 @pytest.mark.parametrize("name", ["Nowhere/Land", "../../etc/passwd", "x" * 65, 7, None, "a\0b"])

@@ -7,7 +7,13 @@ from django.contrib.auth.models import AnonymousUser
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from chatcore.accounts.rights import Kind, accepts_policy, list_allowed, select_models
+from chatcore.accounts.rights import (
+    Kind,
+    accepts_policy,
+    find_default_model,
+    list_allowed,
+    select_models,
+)
 from chatcore.api.params import ParamsField
 from chatcore.api.serializers.projects import ProjectField
 from chatcore.base.actors import Person
@@ -128,7 +134,7 @@ class SessionSerializer(StrictSerializer, serializers.ModelSerializer[Session]):
         model = get_new_value("model")
         needs_model = bool(attrs.get("params")) or attrs.get("compact_threshold") is not None
         if needs_model and "model" not in attrs and self.instance is None:
-            model = select_models(self.context["request"].user.pk).find_default()
+            model = find_default_model(self.context["request"].user.pk)
         threshold = get_new_value("compact_threshold")
         is_affected = not attrs.keys().isdisjoint({"compact_threshold", "policy", "model"})
         if threshold is not None and is_affected:

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_GET, require_POST
 
-from chatcore.accounts.rights import select_models
+from chatcore.accounts.rights import find_default_model
 from chatcore.base.keeping import Kept
 from chatcore.base.rest import limits
 from chatcore.base.truncation import clean_text
@@ -209,7 +209,7 @@ def _render_files(request: HttpRequest, project: Project) -> HttpResponse:
 
 def _build_file_context(request: HttpRequest, project: Project) -> dict[str, object]:
     """Return the files, and those that do not fit into the user's default model."""
-    model = select_models(request.user.pk).find_default()
+    model = find_default_model(request.user.pk)
     return {
         "files": project.files.defer("data", "text"),
         "model": model,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from django.db import transaction
 from rest_framework.response import Response
 
-from chatcore.accounts.rights import select_models
+from chatcore.accounts.rights import find_default_model
 from chatcore.base.rest.auth import SignedInRequest
 from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.contrib.compat.responses import ids, item_lists, origins, storage
@@ -28,7 +28,7 @@ class ConversationListView(ResponsesAPIView):
         body = _get_body(request)
         metadata = MetadataBody.parse(body).metadata
         response_input = _parse_items(request, body) if body.get("items") else ResponseInput()
-        model = select_models(request.user.pk).find_default()
+        model = find_default_model(request.user.pk)
         session = Session(owner=request.user, model=model, tools=[])
         session.external_id = ids.format_conversation_id(session.pk)
         session.metadata = metadata

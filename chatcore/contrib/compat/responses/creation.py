@@ -5,7 +5,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from chatcore.accounts.rights import require_model, select_models
+from chatcore.accounts.rights import find_default_model, require_model
 from chatcore.base.rest import auth, turn_rate
 from chatcore.base.token_estimate import estimate_tokens
 from chatcore.context.compactor import get_compactor
@@ -77,4 +77,4 @@ def _find_default_model(user: User, body: object) -> AiModel | None:
     model = record.session.model if record else None
     if model:
         require_model(user.pk, model)  # an answer without a session asks nobody later
-    return model or select_models(user.pk).find_default()
+    return model or find_default_model(user.pk)

@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand
 from rich.console import Console
 
-from chatcore.accounts.rights import select_models
+from chatcore.accounts.rights import find_default_model, select_models
 from chatcore.base.runner import turn_runner
 from chatcore.context.compactor import get_compactor
 from chatcore.contrib.terminal import arguments
@@ -73,7 +73,7 @@ def _open_session(options: dict[str, Any]) -> Session:
         session = _find_session(options)
     else:
         owner = _find_user(options["user"])
-        session = Session(owner=owner, model=select_models(owner.pk).find_default())
+        session = Session(owner=owner, model=find_default_model(owner.pk))
     if options["model"]:
         session.model = select_models(session.owner_id).find_by_name(options["model"])
         if session.model is None:
