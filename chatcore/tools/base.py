@@ -7,10 +7,13 @@ import functools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from chatcore.providers.base import Tool
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise as StrPromise
 
 
 class ToolError(Exception):
@@ -19,7 +22,7 @@ class ToolError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class BuiltInTool:
-    """A tool that runs in this process.
+    """A tool that runs in this process. Users see its `title`.
 
     `parameters` is a JSON Schema of the arguments. `run` receives arguments that match it and the
     id of the calling session, and returns the text for the model, or another value, which becomes
@@ -30,6 +33,7 @@ class BuiltInTool:
     description: str
     parameters: dict[str, Any]
     run: Callable[[dict[str, Any], UUID], Any]
+    title: "str | StrPromise" = ""
 
     @functools.cached_property
     def definition(self) -> Tool:

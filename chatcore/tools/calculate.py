@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+from django.utils.translation import gettext_lazy as _
+
 from chatcore.tools.base import BuiltInTool, ToolError
 
 MAX_CHARS = 500
@@ -136,6 +138,7 @@ _FUNCTIONS: dict[str, Callable[..., object]] = {
 
 TOOL = BuiltInTool(
     name="calculate",
+    title=_("Calculator"),
     description=(
         "Calculates an arithmetic expression: + - * / // % ** parentheses, pi, e, "
         "and functions such as sqrt, log, sin, round."

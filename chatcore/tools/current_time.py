@@ -5,6 +5,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from chatcore.tools.base import BuiltInTool, ToolError
 
@@ -25,6 +26,7 @@ def run(arguments: dict[str, Any], session_id: UUID) -> str:
 
 TOOL = BuiltInTool(
     name="current_time",
+    title=_("Date and time"),
     description="Tells the current date, time and weekday in a time zone.",
     parameters={
         "type": "object",

@@ -5,6 +5,8 @@ import time
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from django.utils.translation import gettext_lazy as _
+
 from chatcore.base.net import outbound
 from chatcore.base.net.address_guard import NotReached
 from chatcore.base.net.strangers import wait_for_stranger
@@ -80,6 +82,7 @@ async def _read_page(url: "httpx2.URL", response: "httpx2.Response", deadline: f
 
 TOOL = BuiltInTool(
     name="fetch_url",
+    title=_("Read web pages"),
     description="Fetches a public web page and returns its text. Only http and https.",
     parameters={
         "type": "object",

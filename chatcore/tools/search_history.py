@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from chatcore.context.compactor import get_compactor
 from chatcore.models import Session, Turn
@@ -95,6 +96,7 @@ def _describe_message(message: Passage, now: datetime) -> str:
 
 TOOL = BuiltInTool(
     name=SEARCH_TOOL_NAME,
+    title=_("Search in older messages"),
     description=(
         "Finds what was said earlier in this conversation, in summarized messages too. Takes a"
         " question in ordinary words; the messages that fit best come first, each with its number,"

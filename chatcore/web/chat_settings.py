@@ -1,6 +1,7 @@
 """The dialog with the settings of a chat. The page saves them over REST, which checks them."""
 
 import json
+import re
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -10,10 +11,16 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from chatcore.accounts.rights import Kind, list_allowed, select_models, select_policies
+from chatcore.accounts.rights import (
+    Kind,
+    find_default_model,
+    list_allowed,
+    select_models,
+    select_policies,
+)
 from chatcore.context.compactor import get_compactor
 from chatcore.extension import build_page_parts
-from chatcore.models import Session
+from chatcore.models import McpServer, Session
 from chatcore.tools import registry as tool_registry
 from chatcore.tools.mcp import catalog
 from chatcore.web.own_chat import get_own_chat
@@ -42,7 +49,7 @@ def list_tool_groups(user: AbstractBaseUser | AnonymousUser, session: Session) -
     built_in_tools = [
         ToolChoice(
             name=tool.name,
-            label=tool.name,
+            label=str(tool_registry.BUILT_IN_TOOLS[tool.name].title or tool.name),
             description=tool.description,
             is_chosen=session.tools is None or tool.name in session.tools,
         )
@@ -52,13 +59,19 @@ def list_tool_groups(user: AbstractBaseUser | AnonymousUser, session: Session) -
     for tool in catalog.list_available_tools(user):
         choice = ToolChoice(
             name=tool.definition.name,
-            label=tool.name,
+            label=put_in_words(tool.name),
             description=tool.definition.description,
             is_chosen=tool.definition.name in (session.tools or ()),
         )
         server_name = tool.server.name
         groups.setdefault(server_name, ToolGroup(server_name)).tools.append(choice)
     return [ToolGroup("", built_in_tools), *groups.values()]
+
+
+def put_in_words(name: str) -> str:
+    """Return the name of a server's tool as words: `web_search` and `webSearch` as Web search."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", re.sub(r"[_.-]+", " ", name)).strip()
+    return words[:1].upper() + re.sub(r"\b[A-Z](?=[a-z])", lambda each: each[0].lower(), words[1:])
 
 
 @login_required
@@ -68,7 +81,7 @@ def show_chat_settings(request: HttpRequest, pk: UUID | None = None) -> HttpResp
     if pk:
         session = get_own_chat(request, pk)
     else:
-        session = Session(model=select_models(request.user.pk).find_default())
+        session = Session(model=find_default_model(request.user.pk))
     context = _build_form_context(request, session) | {
         "stored": pk,
         "chat": session,
@@ -79,10 +92,15 @@ def show_chat_settings(request: HttpRequest, pk: UUID | None = None) -> HttpResp
 
 def _build_form_context(request: HttpRequest, session: Session) -> dict[str, object]:
     threshold = session.compact_threshold
+    policies = get_compactor().list_policies()
     return {
         "tool_groups": list_tool_groups(request.user, session),
+        "silent_servers": McpServer.objects.owned_by(request.user).filter(is_active=True, tools=[]),
         "models": select_models(request.user.pk).list_usable(),
-        "policies": sorted(select_policies(request.user.pk, get_compactor().list_policies())),
+        "policies": {
+            name: policies[name]
+            for name in sorted(select_policies(request.user.pk, list(policies)))
+        },
         "usual_policy": get_compactor()
         .choose_policy(session.model.policy if session.model else "")
         .name,

@@ -26,6 +26,12 @@ def test_the_words_and_the_mark_follow_what_is_chosen_and_go_back_when_it_is_not
         " 6.96k tokens. The newest messages, up to 25% of it, stay as they are."
     )
     page.get_by_text("How it is done").click()
+    expect(page.get_by_label("Policy").locator("option[value=neurolink]")).to_have_text(
+        re.compile(
+            r"neurolink · From 80% on: old results of tools are left out, of each file only the "
+            r"newest copy is kept, older messages become a summary, at last the oldest"
+        )
+    )
     page.get_by_label("Policy").select_option("lota")
     expect(words).to_contain_text("The newest 6 messages stay as they are.")
     page.get_by_label("Start at: % of the context window, or tokens (above 100)").fill("50")

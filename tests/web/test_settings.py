@@ -13,11 +13,12 @@ from playwright.sync_api import Page, expect
 
 from chatcore.contrib.budgets.models import Budget
 from chatcore.contrib.local_model.weights import WEIGHTS_BY_SIZE
-from chatcore.models import Session
+from chatcore.models import McpServer, Session
 from models_registry.models import AiModel, Provider
 from tests.support.browsing import send_message
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.web.test_axe import find_objections
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -174,3 +175,47 @@ def test_without_a_key_the_embedded_model_is_waited_for_and_then_answers(
     expect(page.get_by_label("Your message")).to_have_value("Are you there?")
     page.get_by_label("Your message").press("Enter")
     expect(page.locator(".answer .prose")).to_have_text("Hello from the scripted model.")
+
+
+def test_the_tools_are_asked_for_alone_with_names_in_words(
+    page: Page, user: User, session: Session
+) -> None:
+    tool = {"name": "find_train_times", "description": "Finds trains.", "parameters": {}}
+    McpServer.objects.create(owner=user, name="trains", url="https://t.example/mcp", tools=[tool])
+    McpServer.objects.create(owner=user, name="silent", url="https://s.example/mcp")
+    page.goto(f"/c/{session.pk}/")
+    page.locator(".composer").get_by_role("button", name="Tools").click()
+    dialog = page.get_by_role("dialog", name="Tools of this chat")
+    expect(dialog.get_by_role("heading")).to_be_in_viewport()
+    expect(dialog.get_by_label("System prompt")).to_be_hidden()
+    expect(dialog.get_by_label("Read web pages")).to_be_checked()
+    expect(dialog).to_contain_text("silent has offered no tools so far.")
+    assert not find_objections(page)
+    dialog.get_by_label("Find train times").check()
+    dialog.get_by_role("button", name="Save").click()
+    expect(page.locator("#snackbar")).to_contain_text("Saved")
+    session.refresh_from_db()
+    assert "mcp__trains__find_train_times" in (session.tools or [])
+
+
+def test_a_message_below_covers_no_heading_of_a_new_chat(page: Page, model: AiModel) -> None:
+    page.goto("/new/")
+    page.get_by_role("button", name="Settings of this chat").click()
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    expect(page.locator("#snackbar[data-shown]")).to_be_visible()
+    bar = page.locator("#snackbar").bounding_box()
+    heading = page.locator(".welcome-title").bounding_box()
+    assert bar
+    assert heading
+    assert bar["y"] > heading["y"] + heading["height"]
+
+
+def test_a_user_chooses_a_model_for_their_own_new_chats(page: Page, model: AiModel) -> None:
+    other = AiModel.objects.create(provider=model.provider, name="other", context_window_size=9_000)
+    page.goto("/settings/")
+    page.get_by_label("Model of your new chats").select_option(str(other))
+    expect(page.locator("#own-saved")).to_contain_text("Saved")
+    page.goto("/new/")
+    expect(page.locator(".picker-name")).to_have_text("other")
+    page.goto("/settings/")
+    expect(page.get_by_label("Model of your new chats")).to_have_value(str(other))

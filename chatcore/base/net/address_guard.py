@@ -116,7 +116,10 @@ def _check_parts(url: "URL") -> bool:
     port = url.port or PORTS[url.scheme]
     is_allowed = _is_allowed_host(url.host, port)
     if not is_allowed and port not in PORTS.values():
-        raise AddressRefused(f"Port {port} is not allowed; only 80 and 443 are.")
+        raise AddressRefused(
+            f"Port {port} is not allowed; only 80 and 443 are. An operator can allow"
+            f" {url.host}:{port} (CHATCORE_FETCH_ALLOW_HOSTS)."
+        )
     return is_allowed
 
 

@@ -13,19 +13,20 @@ class ChatSettings extends HTMLElement {
     this.form = this.querySelector("form");
     this.params = JSON.parse(this.dataset.params);
     new PolicyWords(this);
-    if (section === "tools") requestAnimationFrame(() => this.#showTools());
+    if (section === "tools") this.#showTools();
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#save();
     });
   }
 
-  // They were asked for alone.
+  // They were asked for alone, so nothing else is shown.
   #showTools() {
+    this.dataset.section = section;
     const tools = this.querySelector("[data-tools]");
-    tools.querySelector("details").open = true;
-    tools.scrollIntoView();
-    tools.querySelector("summary").focus({ preventScroll: true });
+    this.closest("dialog").querySelector("h2").textContent = tools.dataset.title;
+    for (const group of tools.querySelectorAll("details")) group.open = true;
+    tools.querySelector("input")?.focus();
   }
 
   async #save() {

@@ -31,17 +31,24 @@ export function showSnackbarWithAction(text, { label, action, onDismiss, duratio
 function showText(text, durationMs) {
   hide();
   bar.textContent = text;
-  placeAboveDock();
+  placeBesideDock();
   bar.dataset.shown = "";
   currentDurationMs = durationMs;
   startTimer();
 }
 
-// What is wrong with a file must not cover the file: the composer grows with what is in it.
-function placeAboveDock() {
+// What is wrong with a file must not cover the file: the composer grows with what is in it. Nor may
+// a message cover the heading of a new chat, below whose field is room, or a question of a tool.
+function placeBesideDock() {
   const dock = document.querySelector(".dock");
-  const top = dock?.getBoundingClientRect().top;
-  bar.style.bottom = dock ? `${Math.max(0, innerHeight - top) + GAP}px` : "";
+  const { top, bottom } = dock?.getBoundingClientRect() ?? {};
+  const question = document.querySelector(".approval")?.getBoundingClientRect().top;
+  const roomBelow = innerHeight - bottom - 2 * GAP;
+  bar.style.bottom = !dock
+    ? ""
+    : roomBelow > bar.offsetHeight
+      ? `${GAP}px`
+      : `${Math.max(0, innerHeight - Math.min(top, question ?? top)) + GAP}px`;
 }
 
 function startTimer() {
