@@ -14,7 +14,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from typing import TypeVar
 
 from asgiref.sync import async_to_sync
-from django.db import connections
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 
@@ -107,7 +106,6 @@ def hand_over_stream(
     if handover is None:
         return _ClosingStream(body, on_end, content_type=content_type, headers=headers)
     handover.accept(body, get_sender(request), on_end)
-    connections.close_all()  # the connections of this thread, which ends with the request
     return HttpResponse(content_type=content_type, headers=headers)
 
 

@@ -8,13 +8,22 @@ import httpx2
 import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
-from django.db import connections
+from django.db import connection, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
 from django.utils.module_loading import import_string
 from knox.models import AuthToken
 
-from chatcore.serving.request_threads import MAX_IDLE_THREADS, PAGE_MIDDLEWARE, RequestThreads
+from chatcore.models import Session
+from chatcore.serving.request_threads import (
+    MAX_IDLE_THREADS,
+    PAGE_MIDDLEWARE,
+    RequestThread,
+    RequestThreads,
+)
 from tests.conftest import Live
+from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_wire import Reply
 from tests.support.waiting import PATIENCE_SECONDS, wait_until_async
 
 
@@ -35,15 +44,18 @@ async def test_one_request_after_the_other_has_the_same_thread() -> None:
     assert len(names[0]) == 1
 
 
+CROWD = MAX_IDLE_THREADS + 4
+
+
 async def test_requests_at_once_have_threads_of_their_own() -> None:
-    threads, barrier = RequestThreads(), threading.Barrier(20, timeout=20)
+    threads, barrier = RequestThreads(), threading.Barrier(CROWD, timeout=20)
 
     async def meet_the_others() -> int:
         async with threads.lend_thread():
             await sync_to_async(barrier.wait)()
             return await sync_to_async(get_thread)()
 
-    assert len(set(await asyncio.gather(*(meet_the_others() for _ in range(20))))) == 20
+    assert len(set(await asyncio.gather(*(meet_the_others() for _ in range(CROWD))))) == CROWD
     assert len(threads._idle_threads) == MAX_IDLE_THREADS
 
 
@@ -71,7 +83,7 @@ async def test_a_thread_that_still_works_for_a_client_who_left_is_not_lent() -> 
 
 @pytest.mark.django_db(transaction=True)
 async def test_a_thread_that_ends_closes_its_connection_to_the_database() -> None:
-    threads, barrier = RequestThreads(), threading.Barrier(20, timeout=PATIENCE_SECONDS)
+    threads, barrier = RequestThreads(), threading.Barrier(CROWD, timeout=PATIENCE_SECONDS)
     used: list[BaseDatabaseWrapper] = []
 
     def query() -> None:
@@ -86,11 +98,55 @@ async def test_a_thread_that_ends_closes_its_connection_to_the_database() -> Non
     def count_open() -> int:
         return sum(wrapper.connection is not None for wrapper in used)
 
-    await asyncio.gather(*(serve_request() for _ in range(20)))
+    await asyncio.gather(*(serve_request() for _ in range(CROWD)))
     await wait_until_async(lambda: count_open() <= MAX_IDLE_THREADS, what="connections to close")
     for thread in threads._idle_threads:
         thread.end()
     await wait_until_async(lambda: count_open() == 0, what="the others to close")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_request_changes_threads_once(
+    live: Live, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[object] = []
+    submit = RequestThread.submit
+
+    def note(self: RequestThread, call: Any, *args: Any, **kwargs: Any) -> Any:
+        calls.append(call)
+        return submit(self, call, *args, **kwargs)
+
+    monkeypatch.setattr(RequestThread, "submit", note)
+    _, token = AuthToken.objects.create(user)
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx2.Client(base_url=live.url, headers=headers) as client:
+        assert client.get("/api/v1/sessions").status_code == 200
+    assert len(calls) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="a pool has the others")
+def test_a_stream_leaves_the_connection_of_its_thread_for_the_next_request(
+    live: Live, user: User, session: Session, scripted: ScriptedModel
+) -> None:
+    opened: list[str] = []
+
+    def note(**_: object) -> None:
+        opened.append(threading.current_thread().name)
+
+    _, token = AuthToken.objects.create(user)
+    headers = {"Authorization": f"Bearer {token}"}
+    connection_created.connect(note)
+    try:
+        with httpx2.Client(base_url=live.url, headers=headers, timeout=PATIENCE_SECONDS) as client:
+            for _ in range(4):
+                scripted.script(Reply(chunks=["Yes."]))
+                body = {"content": "Is it?", "stream": True}
+                stream = client.post(f"/api/v1/sessions/{session.pk}/messages", json=body)
+                assert "turn.completed" in stream.text
+    finally:
+        connection_created.disconnect(note)
+    assert sum(name.startswith("request") for name in opened) <= 1
 
 
 @pytest.mark.django_db(transaction=True)

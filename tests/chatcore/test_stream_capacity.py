@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 from openai import AsyncOpenAI
 
-from chatcore.serving.request_threads import MAX_IDLE_THREADS
+from chatcore.serving import request_threads
 from measure.benchmarks import sse
 from measure.benchmarks.load.people import create_people
 from measure.benchmarks.load.product import run_provider
@@ -27,6 +27,7 @@ from tests.support.scripted_wire import Reply
 from tests.support.waiting import wait_until
 
 READERS = 100
+FEW = 4  # threads that wait for the next request
 STREAMS = 16  # a user may have 20, and one that is just beginning counts twice for a moment
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,13 +35,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.mark.lasting
 @pytest.mark.slow
 def test_a_hundred_readers_get_every_event_once_over_three_reconnects(
-    live: Live, user: User, settings: Any
+    live: Live, user: User, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(request_threads, "MAX_IDLE_THREADS", FEW)
     # More than there are: who comes back may be faster than the news that the reader had left.
     settings.CHATCORE = {**settings.CHATCORE, "STREAMS_AT_ONCE_PER_USER": 3 * READERS}
 
     def announce_beside_few_threads(sessions: list[str], each: int) -> float:
-        wait_until(lambda: count_request_threads() <= MAX_IDLE_THREADS, what="threads to end")
+        wait_until(lambda: count_request_threads() <= FEW, what="threads to end")
         return sse.announce(sessions, each)
 
     held = sse.measure(
@@ -80,8 +82,13 @@ def count_request_threads() -> int:
 
 @pytest.mark.slow
 def test_streams_of_the_api_of_openai_hold_no_thread_once_they_have_begun(
-    live: Live, user: User, model: AiModel, scripted: ScriptedModel
+    live: Live,
+    user: User,
+    model: AiModel,
+    scripted: ScriptedModel,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(request_threads, "MAX_IDLE_THREADS", FEW)
     scripted.default = Reply(
         chunks=["One ", "two."], cut_after=1, hang=True
     )  # for 20 seconds: then a provider counts as silent
@@ -107,7 +114,7 @@ def test_streams_of_the_api_of_openai_hold_no_thread_once_they_have_begun(
             await asyncio.gather(*(open_stream(client, place, streams) for place in range(STREAMS)))
             await asyncio.to_thread(
                 wait_until,
-                lambda: count_request_threads() <= MAX_IDLE_THREADS,
+                lambda: count_request_threads() <= FEW,
                 seconds=15,
                 what="their threads to end",
             )
