@@ -5,10 +5,12 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-from django.db import models
+from django.db import connection, models
 from django.db.models import Q
+from django.db.transaction import TransactionManagementError
 from django.utils import timezone
 
+from chatcore.base.databases.compiled_queries import CompiledQuery
 from chatcore.base.databases.fields import RowIdField
 from chatcore.base.row_ids import make_row_id
 
@@ -57,7 +59,20 @@ class SessionQuerySet(models.QuerySet["Session"]):
         """
         # Only the session's own row is locked: a lock on the joined model would stop every
         # conversation that uses it.
-        return self.select_for_update(of=("self",)).select_related("model__provider").get(pk=pk)
+        if not connection.in_atomic_block:
+            raise TransactionManagementError("A session is locked inside a transaction.")
+        for session in _LOCKED.fetch(pk):
+            return session
+        raise self.model.DoesNotExist(f"Session {pk} is deleted.")
+
+
+_LOCKED = CompiledQuery(
+    lambda pk: (
+        Session.objects.select_for_update(of=("self",))
+        .select_related("model__provider")
+        .filter(pk=pk)
+    )
+)
 
 
 class VisibleSessionManager(models.Manager["Session"]):

@@ -12,6 +12,7 @@ from typing import Any
 from django.conf import settings
 
 from chatcore.accounts.spending import check_call
+from chatcore.base.databases.compiled_queries import CompiledQuery
 from chatcore.base.databases.literals import Literal
 from chatcore.base.metrics import counts
 from chatcore.base.runner import turn_runner
@@ -145,9 +146,13 @@ def reserve_new_turn(session: Session, idempotency_key: str | None) -> Iterator[
             yield True
 
 
+# Compared here, because running turns are few. As a literal, the status lets SQLite use the index
+# of running turns.
+_OWNERS_OF_RUNNING_TURNS = CompiledQuery(
+    lambda: Turn.objects.filter(status=Literal(Turn.Status.RUNNING)).values_list("owner_id")
+)
+
+
 def _count_running_turns(user_id: Any) -> int:
     """Return how many turns of the user run in all processes."""
-    # Compared here, because running turns are few. As a literal, the status lets SQLite use the
-    # index of running turns.
-    running_turns = Turn.objects.filter(status=Literal(Turn.Status.RUNNING))
-    return list(running_turns.values_list("owner_id", flat=True)).count(user_id)
+    return _OWNERS_OF_RUNNING_TURNS.fetch().count((user_id,))

@@ -19,6 +19,7 @@ from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Now
 
 from chatcore.base.databases.clock import read_clock
+from chatcore.base.databases.compiled_queries import CompiledQuery
 from chatcore.base.databases.literals import Literal
 from chatcore.base.process_locks import get_own_process, list_dead_processes
 from chatcore.base.threads import LEASES
@@ -82,12 +83,17 @@ class OpenTurn(NamedTuple):
     status: str
 
 
+# The statuses are literals, so that SQLite uses the index of open turns too.
+_OPEN_TURNS = CompiledQuery(
+    lambda session_id: Turn.objects.filter(
+        session=session_id, status__in=[Literal(status) for status in Turn.OPEN_STATUSES]
+    ).values_list("pk", "status")
+)
+
+
 def find_open_turn(session_id: UUID) -> OpenTurn | None:
     """Return the open turn of a session, if it has one."""
-    # As literals, so that SQLite uses the index of open turns too.
-    statuses = [Literal(status) for status in Turn.OPEN_STATUSES]
-    turns = Turn.objects.filter(session=session_id, status__in=statuses)
-    for row in turns.values_list("pk", "status"):
+    for row in _OPEN_TURNS.fetch(session_id):
         return OpenTurn(*row)
     return None
 

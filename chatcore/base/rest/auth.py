@@ -24,12 +24,16 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from structlog.contextvars import bind_contextvars
 
+from chatcore.base.databases.compiled_queries import CompiledQuery
 from chatcore.base.rest.origins import describe_origin, is_about_origin
 from chatcore.base.rest.problems import Problem
 from chatcore.base.rest.token_uses import note_use
 from chatcore.extension import get_extensions
 
 API_KEY_NAME = "HTTP_X_API_KEY"
+_TOKENS = CompiledQuery(
+    lambda digest: AuthToken.objects.select_related("user", "token_name").filter(digest=digest)
+)
 
 
 class BearerTokenAuthentication(TokenAuthentication):
@@ -52,8 +56,8 @@ class BearerTokenAuthentication(TokenAuthentication):
         try:
             # No token has other characters, and knox hashes no others.
             digest = hash_token(token.decode("ascii"))
-            auth_token = AuthToken.objects.select_related("user", "token_name").get(digest=digest)
-        except (UnicodeDecodeError, AuthToken.DoesNotExist):
+            (auth_token,) = _TOKENS.fetch(digest)
+        except ValueError:  # no such token, or none at all
             raise exceptions.AuthenticationFailed("Invalid token.") from None
         if auth_token.expiry and auth_token.expiry <= timezone.now():
             auth_token.delete()
