@@ -128,6 +128,13 @@ def test_an_order_is_known_by_its_grammar_where_no_word_says_rule(language: str)
     assert "rule" not in list_kinds(task)
 
 
+@pytest.mark.parametrize(
+    "text", ["No, on Saturday.", "Oh no.", "No thanks.", "You've never asked about it before."]
+)
+def test_an_answer_or_a_statement_with_a_small_word_is_no_order(text: str) -> None:
+    assert "rule" not in list_kinds(text)
+
+
 def test_the_items_under_a_title_of_rules_are_rules() -> None:
     lines = recognize("Ground rules:\n- British spelling\n- tables for numbers\n\nThanks!")
     assert [line.text for line in lines] == ["British spelling", "tables for numbers"]

@@ -6,7 +6,7 @@ and points to nothing that is present ("this", "a", "give me"), as a task for on
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from compaction.memory.core.verify.languages import FREQUENT_WORDS
@@ -22,16 +22,19 @@ class Grammar:
 
     bounds: str
     statements: str  # subjects and finite auxiliaries
-    present: str  # what a task points to
+    present: str  # what a task or an answer points to
+    subjects: str = ""  # what begins a subject at the beginning of a sentence
 
 
 GRAMMARS: Mapping[str, Grammar] = {
     "en": Grammar(
         bounds="only never always no every each without instead exclusively strictly",
-        statements="i he she we they you it's i'm that's there what who is are was were am be been"
+        statements="i he she we they there what who is are was were am be been"
         " has have had does did will would could might can't won't isn't seems came went got",
         present="this these here a an me another last first second third next attached following"
-        " mind luck idea way problem wonder reason one two three four five six seven eight nine",
+        " mind luck idea way problem wonder reason thanks rush sign one two three four five six"
+        " seven eight nine",
+        subjects="it that you the my our your his her their some people in",
     ),
     "de": Grammar(
         bounds="nur nie niemals immer kein keine keinen jede jeder jedes jeden ohne statt"
@@ -69,9 +72,15 @@ GRAMMARS: Mapping[str, Grammar] = {
     ),
 }
 _TABLES = {
-    code: tuple(frozenset(words.split()) for words in (each.bounds, each.statements, each.present))
+    code: tuple(
+        frozenset(words.split())
+        for words in (each.bounds, each.statements, each.present, each.subjects)
+    )
     for code, each in GRAMMARS.items()
 }
+# "I've" has a subject and an auxiliary. What ends a clause bounds nothing: "no, on Saturday".
+_SUBJECT = re.compile(r"\b(?:i|you|he|she|it|we|they|that|there|who|what)['’]\w")
+_ANSWER = re.compile(r"[^\W\d_]++(?=\s*+(?:[,;.!]|$))")
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 # The words of Chinese and Japanese stand without spaces.
 _UNSPACED_BOUND = re.compile(
@@ -99,17 +108,21 @@ def is_order(text: str) -> bool:
             and not _UNSPACED_PRESENT.search(text)
         )
     words = _WORD.findall(text)
-    if not 2 <= len(words) <= MAX_WORDS:
+    if not 2 <= len(words) <= MAX_WORDS or _SUBJECT.search(text):
         return False
-    language = _find_language(frozenset(words))
-    return bool(language) and all(each.isdisjoint(words) for each in _TABLES[language][1:])
+    language = _find_language(frozenset(words), _WORD.findall(_ANSWER.sub("", text)))
+    if not language:
+        return False
+    _, statements, present, subjects = _TABLES[language]
+    is_stated = words[0] in subjects or not statements.isdisjoint(words)
+    return not is_stated and present.isdisjoint(words)
 
 
-def _find_language(words: frozenset[str]) -> str:
+def _find_language(words: frozenset[str], bound_words: Collection[str]) -> str:
     """Return the language whose small words a sentence has most of; empty without a bound."""
     counts = {
         code: len(words & frozenset().union(*tables, FREQUENT_WORDS[code]))
         for code, tables in _TABLES.items()
-        if not tables[0].isdisjoint(words)
+        if not tables[0].isdisjoint(bound_words)
     }
     return max(counts, key=lambda code: counts[code], default="")
