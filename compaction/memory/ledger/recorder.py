@@ -4,8 +4,8 @@ from uuid import UUID
 
 from django.db import transaction
 
-from compaction.memory.core.ledger.corrections import find_change
-from compaction.memory.core.ledger.lines import LedgerLine
+from compaction.memory.core.ledger.corrections import drop_untied, find_change
+from compaction.memory.core.ledger.lines import CHANGE_KEY, LedgerLine
 from compaction.memory.core.ledger.recognition import recognize_lines
 from compaction.memory.ledger import store
 from compaction.sessions.background import publish_background
@@ -102,6 +102,8 @@ def _store_lines(
             return
         current_seqs = list_current_seqs(session_id, lines[0].seq, lines[-1].seq)
         current_lines = [line for line in lines if line.seq in current_seqs]
+        if any(CHANGE_KEY in line.key.split() for line in current_lines):
+            current_lines = drop_untied(current_lines, store.load_lines(session_id))
         for start in range(0, len(current_lines), store.BATCH_SIZE):
             lines_of_batch = current_lines[start : start + store.BATCH_SIZE]
             store.add_recognized_lines(session_id, lines_of_batch)

@@ -43,6 +43,15 @@ def test_a_rule_said_once_is_still_sent_after_three_compactions(
     assert list_texts(session, kind="rule") == [RULE]
 
 
+def test_what_takes_nothing_back_is_no_line(session: Session) -> None:
+    for text in ("I got stuck in traffic again.", "No, thanks.", "It rains now.", RULE):
+        say(session, text)
+    assert list_texts(session) == [RULE]
+    say(session, "No, thanks.")
+    say(session, "Sundays are fine again.")
+    assert list_texts(session) == [RULE, "Sundays are fine again."]
+
+
 def test_a_summary_that_turns_the_rule_round_does_no_harm(
     session: Session, scripted: ScriptedModel
 ) -> None:

@@ -19,13 +19,19 @@ from compaction.memory.core.ledger.languages.changes import (
     TURNS,
 )
 from compaction.memory.core.ledger.languages.other_forgetting import OTHER_FORGETTING
-from compaction.memory.core.ledger.lines import LedgerLine, name_place, normalize_text
+from compaction.memory.core.ledger.lines import (
+    CHANGE_KEY,
+    LedgerLine,
+    name_place,
+    normalize_text,
+)
 from compaction.memory.core.ledger.sentences import mask_quotations
 from compaction.memory.core.ledger.values import CACHED_SENTENCES, find_values
 from compaction.memory.core.verify.numbers import NUMBER_WORDS
 from textkit.stems import fold_letters, list_pairs, list_stems, stem_word
 
 NEAR_MESSAGES = 8  # a correction without a word of its subject is about what was said so recently
+MIN_SUBJECT = 2  # words that a correction says, if only its place tells what it is about
 SUBJECT_SHARE = 0.5  # of the words of what is to be forgotten: a line about it has more of them
 
 Place = tuple[int, str]  # a sentence: the number of its message, and its text in one form
@@ -96,6 +102,30 @@ def tie_corrections(lines: Iterable[LedgerLine]) -> dict[Place, Tie]:
 
 def _find_replaced_line(line: LedgerLine, lines: Iterable[LedgerLine]) -> LedgerLine | None:
     return next((other for other in lines if name_place(other) == line.replaces), None)
+
+
+def drop_untied(
+    lines: Sequence[LedgerLine], earlier_lines: Sequence[LedgerLine]
+) -> list[LedgerLine]:
+    """Return the lines without those that only take something back, and of which nothing is known.
+
+    "I am late again" and "No, thanks" change no line, and a ledger is no place for them.
+    """
+    kept_lines = list(lines)
+    while True:
+        ties = tie_corrections([*earlier_lines, *kept_lines])
+        tied_lines = [line for line in kept_lines if _is_told(line, ties.get(get_place(line)))]
+        if len(tied_lines) == len(kept_lines):
+            return kept_lines
+        kept_lines = tied_lines
+
+
+def _is_told(line: LedgerLine, tie: Tie | None) -> bool:
+    if CHANGE_KEY not in line.key.split() or find_change(line.text) == "forgetting":
+        return True
+    if tie is None:
+        return False
+    return tie.is_certain or len(list_subject(line.text)) >= MIN_SUBJECT
 
 
 def find_forgotten(lines: Iterable[LedgerLine]) -> dict[Place, int]:

@@ -16,7 +16,7 @@ from compaction.memory.core.ledger.corrections import (
     tie_corrections,
 )
 from compaction.memory.core.ledger.languages import LANGUAGES
-from compaction.memory.core.ledger.lines import CHANGE_KEY, KINDS, LedgerLine, normalize_text
+from compaction.memory.core.ledger.lines import KINDS, LedgerLine, normalize_text
 from textkit.calendar import describe_day
 from textkit.stems import fold_letters
 
@@ -181,7 +181,7 @@ def _join_corrections(
     notes: dict[Place, str] = {}
     for line in lines:
         place = get_place(line)
-        if place in corrected or (place not in ties and _says_nothing_alone(line)):
+        if place in corrected:
             continue
         if find_change(line.text) == "forgetting":
             if line.seq in forgetting_seqs:
@@ -194,11 +194,6 @@ def _join_corrections(
             notes[place] = _write_older_lines(older_lines, is_certain=ties[place].is_certain)
         joined_lines.append(line)
     return joined_lines, notes
-
-
-def _says_nothing_alone(line: LedgerLine) -> bool:
-    is_turn = CHANGE_KEY in line.key.split() and find_change(line.text) == "turn"
-    return is_turn and not line.holds
 
 
 def _write_older_lines(lines: Sequence[LedgerLine], *, is_certain: bool) -> str:
