@@ -7,6 +7,7 @@ of them decrypt. To rotate them, put a new key before the old ones.
 """
 
 import os
+import re
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
@@ -17,6 +18,23 @@ from models_registry.catalog import load_catalog
 # the catalog, each for the address that the catalog has for it, and those that an operator of the
 # machine lists in CHATCORE_PROVIDER_KEY_VARIABLES, for any address.
 OWN_PREFIX = "CHATCORE_"
+
+# How keys begin, by provider; the first that fits holds. DeepSeek's are those with 32 digits.
+_BEGINNINGS = (
+    ("anthropic", re.compile(r"sk-ant-")),
+    ("openrouter", re.compile(r"sk-or-")),
+    ("deepseek", re.compile(r"sk-[0-9a-f]{32}\Z")),
+    ("openai", re.compile(r"sk-")),
+    ("gemini", re.compile(r"AIza|AQ\.")),
+    ("groq", re.compile(r"gsk_")),
+    ("xai", re.compile(r"xai-")),
+    ("mistral", re.compile(r"[0-9A-Za-z]{32}\Z")),
+)
+
+
+def recognize_key(key: str) -> str:
+    """Return the name of the provider whose keys look like this one; empty where none does."""
+    return next((name for name, pattern in _BEGINNINGS if pattern.match(key)), "")
 
 
 def read_variable(name: str) -> str:

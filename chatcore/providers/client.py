@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from chatcore.providers import ollama
 from chatcore.providers.answer_reader import AnswerReader
 from chatcore.providers.base import Capabilities, Connection, Request, StreamPart
 from chatcore.providers.error_mapping import translate_errors
@@ -145,14 +146,24 @@ class ProviderClient:
         """Return the names of parameters of OpenAI's chat completions that are not translated."""
         return []
 
-    async def fetch_models(self, connection: Connection) -> list[object]:
-        """Return the rows of the provider's list of models: objects, each with its name as `id`."""
+    async def fetch_models(self, connection: Connection, *, loaded_name: str = "") -> list[object]:
+        """Return the rows of the provider's list of models: objects, each with its name as `id`.
+
+        A server that loads models when they are asked for loads `loaded_name`.
+        """
         sdk = await load_sdk(self.sdk_name)
         with translate_errors(sdk, connection):
             client = await self.open_client(sdk, connection)
             answer = await client.get(self.models_path, cast_to=object)
-        rows = answer.get("data") if isinstance(answer, dict) else None
-        return rows if isinstance(rows, list) else []
+            rows = answer.get("data") if isinstance(answer, dict) else None
+            if not isinstance(rows, list):
+                return []
+            if ollama.is_ollama(rows):
+                with suppress(sdk.APIError, TimeoutError):
+                    rows = await ollama.describe_models(
+                        client, connection, rows, loaded_name=loaded_name
+                    )
+            return rows
 
     async def open_client(self, sdk: object, connection: Connection) -> Any:
         """Return the SDK's client that the provider's row chooses, or its usual one.

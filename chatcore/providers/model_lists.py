@@ -52,11 +52,15 @@ class ModelList:
     problem: str = ""
 
 
-def read_list(provider: Provider) -> ModelList:
-    """Ask a provider for its list of models, for at most LIST_SECONDS."""
+def read_list(provider: Provider, *, loaded_name: str = "") -> ModelList:
+    """Ask a provider for its list of models, for at most LIST_SECONDS.
+
+    A server that loads models when they are asked for loads `loaded_name`.
+    """
     try:
         connection = build_connection(provider, max_retries=0)
-        return ModelList(rows=wait_for_stranger(fetch_models(connection)))
+        rows = wait_for_stranger(fetch_models(connection, loaded_name=loaded_name))
+        return ModelList(rows=rows)
     except ProviderError as error:
         problem = error.detail
     except TimeoutError:
@@ -89,7 +93,7 @@ async def _ask_local_server(server: LocalServer) -> list[object]:
         return []
 
 
-async def fetch_models(connection: Connection) -> list[object]:
+async def fetch_models(connection: Connection, *, loaded_name: str = "") -> list[object]:
     """Return the rows of the provider's list. Raises ProviderErrors and TimeoutError.
 
     A platform of a cloud (the option `client`) has no such list.
@@ -97,4 +101,5 @@ async def fetch_models(connection: Connection) -> list[object]:
     if connection.options.get("client"):
         return []
     async with asyncio.timeout(LIST_SECONDS):
-        return await load_protocol(connection.protocol).fetch_models(connection)
+        protocol = load_protocol(connection.protocol)
+        return await protocol.fetch_models(connection, loaded_name=loaded_name)

@@ -28,6 +28,7 @@ from chatcore.web import mcp_servers, providers, sign_in
 from chatcore.web.chat_list import load_sidebar
 from chatcore.web.forms import (
     DefaultModelForm,
+    KeyOfAnyProviderForm,
     LanguageForm,
     ServerAddressForm,
     SwitchForm,
@@ -119,6 +120,7 @@ def show_settings(request: HttpRequest) -> HttpResponse:
         context["providers"] = providers.sort_providers()
         context["may_add_providers"] = request.user.has_perms(providers.ADD_PERMISSIONS)
         context["address_form"] = ServerAddressForm()
+        context["key_form"] = KeyOfAnyProviderForm()
     return render(request, "chatcore/settings.html", context)
 
 

@@ -1,7 +1,7 @@
 """The forms that the pages post. The templates draw the fields; a form checks and cleans them."""
 
 from itertools import chain, count
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from django import forms
@@ -20,6 +20,7 @@ from chatcore.models.mcp_server import MAX_SERVERS, NAME_PATTERN
 from chatcore.providers.protocols import load_protocol
 from chatcore.setup.documents import PERSON, apply_document
 from chatcore.tools.mcp.server_form import ServerForm
+from models_registry.keys import recognize_key
 from models_registry.models import AiModel, Provider
 
 MAX_TITLE_CHARS = Session._meta.get_field("title").max_length or 0
@@ -92,6 +93,29 @@ class ProviderKeyForm(forms.Form):
     """An API key for a provider."""
 
     key = forms.CharField()
+
+
+class KeyOfAnyProviderForm(forms.Form):
+    """An API key, whose provider is recognized by how it begins, or chosen."""
+
+    key = forms.CharField(strip=True)
+    provider = forms.ModelChoiceField(Provider.objects.none(), required=False)
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        field = cast(forms.ModelChoiceField, self.fields["provider"])
+        field.queryset = Provider.objects.exclude(api_key_env="").order_by("name")
+
+    def clean(self) -> dict[str, Any]:
+        """Find the provider of the key. Raises ValidationError where it has to be chosen."""
+        values: dict[str, Any] = super().clean() or {}
+        if "key" in values:
+            name = recognize_key(values["key"])
+            known = Provider.objects.exclude(api_key_env="").filter(name=name).first()
+            values["provider"] = known or values.get("provider")
+            if values["provider"] is None:
+                self.add_error("provider", _("Which provider is this key of?"))
+        return values
 
 
 class WriteOnlyTextarea(forms.Textarea):

@@ -21,7 +21,7 @@ from chatcore.providers import model_lists
 from chatcore.setup.connection_test import call_provider
 from chatcore.setup.documents import PERSON, apply_document
 from chatcore.setup.sections import SetupRefused
-from chatcore.web.forms import ProviderKeyForm, ServerAddressForm
+from chatcore.web.forms import KeyOfAnyProviderForm, ProviderKeyForm, ServerAddressForm
 from models_registry import provider_lists
 from models_registry.audit import record_connection
 from models_registry.models import AiModel, Provider
@@ -62,15 +62,39 @@ def set_provider_key(request: HttpRequest, pk: int) -> HttpResponse:
     form = ProviderKeyForm(request.POST)
     is_saved = form.is_valid()
     if is_saved:
-        with transaction.atomic():
-            try:
-                document = {"providers": {provider.name: {"api_key": form.cleaned_data["key"]}}}
-                apply_document(document, PERSON)
-            except SetupRefused as error:
-                return HttpResponse(str(error), status=409, content_type="text/plain")
-            record_connection(request.user, provider, "Entered a key")
-            audit.record("key.changed", target=provider, request=request)
+        try:
+            _store_key(request, provider, form.cleaned_data["key"])
+        except SetupRefused as error:
+            return HttpResponse(str(error), status=409, content_type="text/plain")
     return _render_provider(request, pk, saved=is_saved, best=_find_better_default(provider))
+
+
+@login_required
+@permission_required(PERMISSION, raise_exception=True)
+@require_POST
+def connect_by_key(request: HttpRequest) -> HttpResponse:
+    """Store a key with the provider that it is of, test it, and show the provider's models."""
+    form = KeyOfAnyProviderForm(request.POST)
+    if not form.is_valid():
+        return render(request, "chatcore/_new_key.html", {"key_form": form})
+    provider = form.cleaned_data["provider"]
+    try:
+        _store_key(request, provider, form.cleaned_data["key"])
+    except SetupRefused as error:
+        form.add_error("key", str(error))
+        return render(request, "chatcore/_new_key.html", {"key_form": form})
+    provider = get_object_or_404(list_providers(), pk=provider.pk)
+    context = call_provider(provider, user=request.user) | _describe_rights(request)
+    context |= {"key_form": KeyOfAnyProviderForm(), "provider": provider, "is_new": True}
+    return render(request, "chatcore/_new_key.html", context)
+
+
+def _store_key(request: HttpRequest, provider: Provider, key: str) -> None:
+    """Store a provider's key, which activates it. Raises SetupRefused."""
+    with transaction.atomic():
+        apply_document({"providers": {provider.name: {"api_key": key}}}, PERSON)
+        record_connection(request.user, provider, "Entered a key")
+        audit.record("key.changed", target=provider, request=request)
 
 
 @login_required
@@ -153,10 +177,10 @@ def connect_server(request: HttpRequest) -> HttpResponse:
 
 def _add_chosen_models(request: HttpRequest, provider: Provider) -> list[AiModel]:
     record_connection(request.user, provider, "Added models of its list")
-    listed = model_lists.read_list(provider)
-    return provider_lists.add_models(
-        provider, request.POST.getlist("model"), listed.rows, date=timezone.now().date()
-    )
+    names = request.POST.getlist("model")
+    # A local server knows how much a model reads once it is loaded, so one is.
+    listed = model_lists.read_list(provider, loaded_name=names[0] if names else "")
+    return provider_lists.add_models(provider, names, listed.rows, date=timezone.now().date())
 
 
 def _find_better_default(provider: Provider) -> AiModel | None:

@@ -75,6 +75,7 @@ urlpatterns = [
     path("settings/providers/<int:pk>/key/", providers.set_provider_key, name="set_key"),
     path("settings/providers/<int:pk>/test/", providers.check_provider, name="try_provider"),
     path("settings/providers/<int:pk>/models/", providers.add_models, name="add_models"),
+    path("settings/providers/key/", providers.connect_by_key, name="connect_by_key"),
     path("settings/providers/new/", providers.connect_server, name="connect_server"),
     path("settings/providers/found/", providers.find_servers, name="find_servers"),
     path(

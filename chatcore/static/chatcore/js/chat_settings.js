@@ -4,7 +4,7 @@ import { callApi } from "./api.js";
 import { buildPath } from "./paths.js";
 import { PolicyWords } from "./policy_words.js";
 import { showSnackbar } from "./snackbar.js";
-import { getText } from "./texts.js";
+import { addTexts, getText } from "./texts.js";
 
 let section = ""; // of the dialog, for which it was opened
 
@@ -12,6 +12,7 @@ class ChatSettings extends HTMLElement {
   connectedCallback() {
     this.form = this.querySelector("form");
     this.params = JSON.parse(this.dataset.params);
+    addTexts(this.querySelector("[data-texts]"));
     new PolicyWords(this);
     if (section === "tools") this.#showTools();
     this.form.addEventListener("submit", (event) => {

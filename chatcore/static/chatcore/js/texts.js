@@ -5,6 +5,9 @@ import { formatNumber } from "./formats.js";
 const texts = document.getElementById("page-texts").dataset;
 const plurals = new Intl.PluralRules(document.documentElement.lang);
 
+// Add those of a part of the page that was fetched.
+export const addTexts = (element) => Object.assign(texts, element.dataset);
+
 // Return a text with its values. Where `count` asks for the singular, the text `<key>One` is taken,
 // if there is one.
 export function getText(key, values = {}) {
