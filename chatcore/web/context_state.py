@@ -35,7 +35,11 @@ def describe_context(session: Session) -> dict[str, object]:
             "previous_summary": history.get_summary(history.undo_version),
         },
     }
-    return {"context_state": json.dumps(state), "forms": _list_shortened_forms(session)}
+    return {
+        "context_state": json.dumps(state),
+        "has_changes": session.context_version > 0,
+        "forms": _list_shortened_forms(session),
+    }
 
 
 def _list_shortened_forms(session: Session) -> list[dict[str, object]]:

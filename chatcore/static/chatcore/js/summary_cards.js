@@ -2,6 +2,7 @@
 
 import { callApi, fetchElements } from "./api.js";
 import { buildPath } from "./paths.js";
+import { addTexts } from "./texts.js";
 
 const PAGE_SIZE = 20; // runs in one request
 const MAX_PAGE_SIZE = 100;
@@ -59,6 +60,7 @@ export class SummaryCards {
       this.#fetchRuns(`?status=applied&limit=${limit}`),
     ]);
     const { session, history } = JSON.parse(state.dataset.context);
+    addTexts(state); // those of the cards
     if (applied.results.length || session.compact_boundary_seq > 1)
       ({ SummaryCard: this.#SummaryCard } = await import("./summary_card.js"));
     this.#sessionData = session;
