@@ -80,7 +80,7 @@ _TABLES = {
 }
 # "I've" has a subject and an auxiliary. What ends a clause bounds nothing: "no, on Saturday".
 _SUBJECT = re.compile(r"\b(?:i|you|he|she|it|we|they|that|there|who|what)['’]\w")
-_ANSWER = re.compile(r"[^\W\d_]++(?=\s*+(?:[,;.!]|$))")
+_ANSWER = re.compile(r"(?<![^\W\d_])[^\W\d_]++(?=\s*+(?:[,;.!]|$))")
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 # The words of Chinese and Japanese stand without spaces.
 _UNSPACED_BOUND = re.compile(
