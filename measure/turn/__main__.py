@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -141,9 +142,14 @@ def send(build: Build, number: int, session: int, tokens: int) -> Result:
         for person in build.people[:number]
     ]
     content = f"Count to {tokens}"
-    return run_readers(
+    result = run_readers(
         Job(port=build.port, targets=targets, content=content, spread=0, patience=PATIENCE)
     )
+    outcomes = Counter((each.outcome, each.detail[:200]) for each in result.answers)
+    for (outcome, detail), count in outcomes.items():
+        if outcome != COMPLETED:
+            print(f"    {build.path}: {count} × {outcome} {detail}", flush=True)
+    return result
 
 
 def read_cpu_seconds(pid: int) -> float:

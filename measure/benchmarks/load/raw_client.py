@@ -25,6 +25,7 @@ class EventClient(asyncio.Protocol, ABC):
         self._request = request
         self._parser = httptools.HttpResponseParser(self)
         self._unparsed = b""
+        self.unread = b""  # the frame that is being read
         self._transport: asyncio.Transport
 
     @abstractmethod
@@ -51,7 +52,7 @@ class EventClient(asyncio.Protocol, ABC):
         try:
             self._parser.feed_data(data)
         except Exception as error:  # noqa: BLE001 - whatever is wrong is the outcome of this client
-            self.finish(f"unreadable: {error.__context__ or error!r}")
+            self.finish(f"unreadable: {error.__context__ or error!r}: {self.unread!r}")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep the header that says when to come back."""
@@ -79,7 +80,9 @@ class EventClient(asyncio.Protocol, ABC):
                 elif line.startswith(b"id: "):
                     event_id = line[4:]
             if data:
+                self.unread = frame
                 self.read_event(name, data, event_id)
+                self.unread = b""
 
     def on_message_complete(self) -> None:
         """Note a refusal, or a stream that ended without its last event."""

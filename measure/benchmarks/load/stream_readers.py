@@ -159,5 +159,14 @@ def read_job() -> Job:
     return Job(**values)
 
 
+def print_result(result: Result) -> None:
+    """Print the result, also where PYTHONUNBUFFERED is set.
+
+    Python's own output without a buffer leaves out what one write of the system does not take.
+    """
+    with open(sys.stdout.fileno(), "w", closefd=False) as output:
+        json.dump(dataclasses.asdict(result), output)
+
+
 if __name__ == "__main__":
-    print(json.dumps(dataclasses.asdict(uvloop.run(read_answers(read_job())))))
+    print_result(uvloop.run(read_answers(read_job())))

@@ -118,7 +118,11 @@ def run_readers(job: Job) -> Result:
         check=True,
         text=True,
     ).stdout
-    values = json.loads(output)
+    try:
+        values = json.loads(output)
+    except ValueError as error:
+        shown = f"{output[:300]!r} … {output[-300:]!r}"
+        raise RuntimeError(f"The readers printed {len(output)} characters: {shown}") from error
     answers = [Answer(**fields) for fields in values.pop("answers")]
     return Result(**values, answers=answers)
 
