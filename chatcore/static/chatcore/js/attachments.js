@@ -48,7 +48,7 @@ export class Attachments {
   addText(text) {
     const count = this.names.filter((name) => name.startsWith("pasted")).length;
     const name = count ? `pasted ${count + 1}.txt` : "pasted.txt";
-    const entry = this.#addFile(new File([text], name, { type: "text/plain" }));
+    const entry = this.#addFile(new File([text], name, { type: "text/plain" }), true);
     this.#beginUploads();
     const takeBack = () => {
       const isThere = this.#entries.includes(entry);
@@ -58,13 +58,22 @@ export class Attachments {
     return entry && takeBack;
   }
 
-  #addFile(file) {
+  // The changed text takes the place of the file.
+  async #editText(entry) {
+    const { editText } = await import("./text_dialogs.js");
+    const text = await editText(this.chat, await entry.file.text());
+    if (text === null || !this.#entries.includes(entry)) return;
+    this.#removeEntry(entry);
+    if (text) this.addText(text);
+  }
+
+  #addFile(file, isPasted = false) {
     if (file.size > MAX_BYTES) showSnackbar(getText("fileTooLarge", { name: file.name }));
     else if (this.#entries.length >= MAX_FILES)
       showSnackbar(getText("tooManyFiles", { count: MAX_FILES }));
     else {
       const name = file.name || getText("pastedFile");
-      return this.#addEntry({ name, size: file.size, type: file.type, file });
+      return this.#addEntry({ name, size: file.size, type: file.type, file, isPasted });
     }
     return null;
   }
@@ -152,10 +161,12 @@ export class Attachments {
     chip.querySelector(".file-name").textContent = entry.name;
     showFacts({ ...entry, chip }, { media_type: entry.type });
     if (/^image\/(png|jpeg|gif|webp)$/.test(entry.type)) showThumbnail(chip, entry);
-    chip
-      .querySelector("button")
-      .setAttribute("aria-label", getText("removeFile", { name: entry.name }));
-    chip.querySelector("button").addEventListener("click", () => this.#removeEntry(entry));
+    const remove = chip.querySelector("[data-remove]");
+    remove.setAttribute("aria-label", getText("removeFile", { name: entry.name }));
+    remove.addEventListener("click", () => this.#removeEntry(entry));
+    const edit = chip.querySelector("[data-edit]");
+    edit.hidden = !entry.isPasted;
+    edit.addEventListener("click", () => this.#editText(entry));
     entry.chip = chip;
     this.#entries.push(entry);
     this.list.append(chip);

@@ -1,7 +1,7 @@
 // Keep drafts, files and queued messages of each chat in the browser: over reloads, in every tab,
 // until sign-out.
 
-const KINDS = ["draft", "files", "queue", "seen", "read", "untitled"];
+const KINDS = ["draft", "edit", "files", "queue", "seen", "read", "untitled"];
 
 // The draft of a new chat, which has no id yet, belongs to one tab.
 const getStorage = (session) => (session ? localStorage : sessionStorage);

@@ -91,6 +91,7 @@ class ChatStream extends HTMLElement {
     });
     this.meter.addEventListener("redo", () => tryToMove(this, "redo"));
     if (this.session) this.#followSession(Number(this.dataset.follow));
+    if (this.session) this.actions.restoreEdit();
     if (this.session && !this.generating) requestTitle(this.session);
     else this.meter.showEmpty(this.composer);
   }
@@ -314,6 +315,7 @@ class ChatStream extends HTMLElement {
 
   async reloadMessages() {
     await this.timeline.reload();
+    this.actions.restoreEdit();
     this.panel?.refresh();
     await this.#refreshCards();
     return this.longChatNote.refresh();

@@ -6,7 +6,7 @@ import { getText } from "./texts.js";
 import { estimateTokens } from "./token_estimate.js";
 
 const MAX_MESSAGE_BYTES = 256 * 1024;
-const MAX_PASTED_LENGTH = 10000; // some four pages; more would hide the question about it
+const MAX_PASTED_LENGTH = 4000; // a page and a half; more would hide the question about it
 const UNDO_MS = 12000;
 
 export class LongText {

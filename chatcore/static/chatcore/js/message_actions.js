@@ -1,6 +1,7 @@
 // Run the actions of a message: copy, quote, edit, regenerate, pin, fork, delete and the others.
 
 import { callApi, fetchElements } from "./api.js";
+import { loadItem, saveItem } from "./browser_storage.js";
 import { copyText } from "./clipboard.js";
 import { isInputMethodKey } from "./keyboard.js";
 import { getMarkdownView } from "./markdown.js";
@@ -24,6 +25,7 @@ export class MessageActions {
       (event) => event.target.closest("[data-act=menu]") && this.#rememberSelection(event.target),
     );
     chat.addEventListener("click", (event) => this.#onClick(event));
+    document.addEventListener("selectionchange", () => this.#offerQuote());
     this.dialog.addEventListener("click", (event) => this.#onBranchClick(event));
   }
 
@@ -112,6 +114,28 @@ export class MessageActions {
     this.chat.composer.quote(text);
   }
 
+  // Show a button where words of a message are selected.
+  #offerQuote() {
+    const selection = getSelection();
+    const button = this.chat.querySelector("[data-act=cite]");
+    const isInside =
+      !selection.isCollapsed &&
+      [selection.anchorNode, selection.focusNode].every((node) =>
+        (node.parentElement ?? node).closest(".timeline :is(.prose, .words)"),
+      );
+    button.hidden = !isInside || !selection.toString().trim();
+    if (button.hidden) return;
+    const { top, right } = selection.getRangeAt(0).getBoundingClientRect();
+    button.style.top = `${Math.max(8, top - button.offsetHeight - 8)}px`;
+    button.style.left = `${Math.max(8, right - button.offsetWidth)}px`;
+  }
+
+  quoteSelection() {
+    const text = getSelection().toString().trim();
+    getSelection().removeAllRanges();
+    this.chat.composer.quote(text);
+  }
+
   async pin(article) {
     const pinned = !("pinned" in article.dataset);
     await callApi("POST", `messages/${article.dataset.message}/pin`, { pinned });
@@ -141,11 +165,33 @@ export class MessageActions {
     this.dialog.showModal();
   }
 
+  // An edit outlives a reload of the page and of the messages, until it is saved. One that was left
+  // comes back when the message is edited again.
+  #keepEdit(edit) {
+    saveItem("edit", this.chat.session, edit);
+  }
+
+  get #edit() {
+    return loadItem("edit", this.chat.session) ?? {};
+  }
+
+  // Open the edit that was open. Where its message is gone, its text goes into the composer.
+  restoreEdit() {
+    const { message, text, isLeft } = this.#edit;
+    if (!message || isLeft) return;
+    const article = this.chat.timeline.list.querySelector(`[data-message="${message}"]`);
+    if (article) return this.edit(article);
+    this.#keepEdit(null);
+    this.chat.composer.restoreMessage({ content: text, files: [] });
+  }
+
   edit(article) {
     if (article.querySelector(".editor")) return;
     const [form] = this.chat.timeline.cloneTemplate("editor-template");
     const field = form.querySelector("textarea");
-    field.value = getSourceText(article);
+    const { message } = article.dataset;
+    field.value = this.#edit.message === message ? this.#edit.text : getSourceText(article);
+    field.addEventListener("input", () => this.#keepEdit({ message, text: field.value }));
     field.addEventListener("keydown", (event) => onEditorKeyDown(event, form));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -162,12 +208,14 @@ export class MessageActions {
     );
     const body = files.length ? { content, attachments: files } : { content };
     await callApi("PATCH", `messages/${article.dataset.message}`, body, RESPOND_ASYNC);
+    this.#keepEdit(null);
     this.chat.timeline.followEnd();
   }
 
   cancelEdit(article) {
     article.querySelector(".editor").remove();
     article.querySelector("[data-act=menu]").focus();
+    if (this.#edit.message) this.#keepEdit({ ...this.#edit, isLeft: true });
   }
 }
 
@@ -176,6 +224,7 @@ const ACTS = {
   copy: (actions, article, button) => actions.copyMessage(article, button),
   quote: (actions, article) => actions.quote(article),
   edit: (actions, article) => actions.edit(article),
+  cite: (actions) => actions.quoteSelection(),
   leave: (actions, article) => actions.cancelEdit(article),
   regenerate: (actions, article, button) =>
     actions.regenerate(button.dataset.of ?? article.dataset.message),

@@ -161,6 +161,16 @@ export class SlashCommands {
     this.#showCompletions();
   }
 
+  // Put a prompt into the field; what it leaves open as {{field}} is asked for.
+  async #insertPrompt(text, argument) {
+    const command = this.field.value;
+    this.#setText([text, argument].filter(Boolean).join("\n\n"));
+    if (!HAS_FIELDS.test(text)) return;
+    const { askFields } = await import("./text_dialogs.js");
+    const filled = await askFields(this.chat, text);
+    this.#setText(filled === null ? command : [filled, argument].filter(Boolean).join("\n\n"));
+  }
+
   // Run the command in the field. Return false when the text is not a command.
   #runCommand() {
     const text = this.field.value.trim();
@@ -168,7 +178,7 @@ export class SlashCommands {
     if (!name || text === this.#unknownCommand) return false;
     const prompt = this.#usablePrompts.find((each) => each.name === name.toLowerCase());
     if (prompt && !Object.hasOwn(COMMANDS, name)) {
-      this.#setText([prompt.text, argument].filter(Boolean).join("\n\n"));
+      this.#insertPrompt(prompt.text, argument);
       return true;
     }
     if (!Object.hasOwn(COMMANDS, name)) {
@@ -185,6 +195,8 @@ export class SlashCommands {
     return true;
   }
 }
+
+const HAS_FIELDS = /\{\{\s*\p{L}[\p{L}\p{N}_ -]*\}\}/u;
 
 const LIST_KEYS = {
   ArrowDown: (slash, event) => stopEvent(event, slash.moveSelection(1)),

@@ -60,7 +60,7 @@ export class SummaryCards {
       this.#fetchRuns(`?status=applied&limit=${limit}`),
     ]);
     const { session, history } = JSON.parse(state.dataset.context);
-    addTexts(state); // those of the cards
+    if (state.firstElementChild) addTexts(state.firstElementChild); // those of the cards
     if (applied.results.length || session.compact_boundary_seq > 1)
       ({ SummaryCard: this.#SummaryCard } = await import("./summary_card.js"));
     this.#sessionData = session;
