@@ -62,6 +62,7 @@ HARMLESS_LINE = source.render_words("user", "The train to the coast leaves at ni
 WINDOW_MARGIN = 0.10  # of the window, for errors of the estimate
 # A cautious share, so that a summary of the requested length ends before its token limit.
 WORDS_PER_TOKEN = 0.55
+THOUGHT_SHARE = 2  # thoughts took the room of an answer whose text was cut off before the half
 MIN_SUMMARY_WORDS = 20
 MIN_CHUNK_CHARS = 200  # a window in which no more characters fit cannot summarize anything
 
@@ -360,7 +361,10 @@ class SummaryClient:
         if not spent_tokens:
             return False
         self.refused.make_room(spent_tokens, self.window)
-        return self.limit_call_tokens(job) > spent_tokens
+        if self.limit_call_tokens(job) > spent_tokens:
+            return True
+        self.brevity *= 2
+        return False
 
     def _works_around(
         self, job: SummaryJob, failure: SummaryFailed, chunk: _Chunk, pending_lines: deque[str]
@@ -549,15 +553,18 @@ class SummaryClient:
         learn_speed(self.model, read_times(answer))
         if answer.finish == "tool_calls":
             self._note_tool_call(call_prompt)
-        has_text = bool(validation.strip_thoughts(answer.text))
-        if has_text:
-            self.refused.note_answer(answer)
+        text = validation.strip_thoughts(answer.text)
         is_full = answer.finish == "length" or answer.output_tokens >= call_prompt.max_tokens
-        if has_text and answer.finish == "length":
-            self.brevity *= 2
-        elif is_full and not has_text:
-            # It would spend all of its output on reasoning for a shorter summary too.
+        is_cut = bool(text) and answer.finish == "length"
+        is_thought = is_full and not text
+        is_thought |= is_cut and len(text) * self.density < call_prompt.max_tokens / THOUGHT_SHARE
+        if is_thought:
+            # It would spend as much of its output on reasoning for a shorter summary.
             self.spent_tokens = call_prompt.max_tokens
+        elif is_cut:
+            self.brevity *= 2
+        if text and not is_thought:
+            self.refused.note_answer(answer)
         return answer
 
     def _note_tool_call(self, call_prompt: Prompt) -> None:

@@ -272,6 +272,28 @@ def test_room_for_thoughts_is_found_and_remembered(
     assert tokens <= facts["thought_room"] <= 2 * tokens
 
 
+@pytest.mark.parametrize("is_counted", mark_others_slow([True, False]))
+def test_room_is_found_where_thoughts_leave_too_little_for_the_text(
+    is_counted: bool, told: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    AiModel.objects.update(context_window_size=32_768)
+    refill(told, messages=30, tokens=700)
+
+    def think(body: Body) -> Reply | None:
+        if body["max_tokens"] >= 6_000:
+            return Reply(text=summarize(body).text, reasoning="Hm.", usage=(3_000, 5_900))
+        usage = (3_000, body["max_tokens"]) if is_counted else None
+        return Reply(text="Alice plans a trip to Lis", finish="length", usage=usage)
+
+    scripted.default = refuse_when(think)
+    assert compact(api, told)["status"] == "applied"
+    assert_known(api, told, scripted)
+    rooms = list_rooms(scripted)
+    refill(told, messages=30, tokens=700)
+    assert compact(api, told)["status"] == "applied"
+    assert min(list_rooms(scripted)[len(rooms) :]) >= 6_000
+
+
 def test_thoughts_without_end_are_given_half_of_the_window(
     told: Session, api: APIClient, scripted: ScriptedModel
 ) -> None:
