@@ -22,6 +22,9 @@ UNNAMED_RESTS = (60.0, 120.0, 300.0, 900.0)
 # A run that has some of its answers waits so many seconds first, for example for a provider that
 # allows one request a second.
 UNNAMED_WAITS = (2.0, 10.0, 30.0)
+# So often a run waits as long as it is told. A provider that names no time at all ("0"), and refuses
+# again, would else be called without a pause.
+MAX_NAMED_WAITS = 5
 MAX_LEFT_OUT = 8  # messages of one run; where a filter refuses more, it is not about single ones
 
 ONLY_CALLS = "The model calls tools that it does not have instead of writing a summary."
@@ -52,6 +55,7 @@ class RefusedCalls:
         self.refuses_anything: bool | None = None
         self._wait = wait
         self._waited = 0.0
+        self._named_waits = 0
         self._unnamed_waits = 0
         self._room_cuts = 0
         self._spent_tokens = 0
@@ -106,6 +110,7 @@ class RefusedCalls:
         """Remember what helped, now that there is an answer."""
         self.has_answers = True
         self._waited = 0.0
+        self._named_waits = 0
         self._unnamed_waits = 0
         if self._room_cuts:
             needed_tokens = 2 * answer.output_tokens
@@ -122,11 +127,13 @@ class RefusedCalls:
         """Wait as long as the provider asks.
 
         Raises ProviderBusy if that is too long to wait for in a run, or if it does not say how long
-        and the run has no answers yet, or has waited several times.
+        and the run has no answers yet, or has waited several times. A provider that still refuses
+        when its time is over has not said how long.
         """
         seconds = failure.retry_after
-        if seconds is None:
-            seconds = self._choose_unnamed_wait(failure)
+        self._named_waits += seconds is not None
+        if seconds is None or self._named_waits > MAX_NAMED_WAITS:
+            seconds = max(seconds or 0.0, self._choose_unnamed_wait(failure))
         longest = LONGEST_WAIT_WITH_ANSWERS if self.has_answers else LONGEST_WAIT
         if self._waited + seconds >= longest:
             raise ProviderBusy(str(failure), seconds=max(seconds, 1.0))

@@ -224,6 +224,21 @@ def test_an_account_without_credit_is_asked_once(
     assert len(list_summary_calls(scripted)) == 1
 
 
+@pytest.mark.parametrize("wait", mark_others_slow(["0", "-1"]))
+def test_a_provider_that_names_no_time_is_not_called_without_a_pause(
+    wait: str, told: Session, api: APIClient, scripted: ScriptedModel, waits: list[float]
+) -> None:
+    replies: list[Reply] = []
+
+    def refuse(body: Body) -> Reply | None:
+        replies.append(Reply(status=429, text="Slow down.", headers={"Retry-After": wait}))
+        return replies[-1] if len(replies) < 20 else None
+
+    scripted.default = refuse_when(refuse)
+    assert compact(api, told)["status"] == "queued"
+    assert len(replies) <= 8
+
+
 def test_an_output_limit_is_taken_and_remembered(
     told: Session, api: APIClient, scripted: ScriptedModel
 ) -> None:
