@@ -3,8 +3,9 @@
 import re
 
 _ABOUT_OUTPUT = re.compile(
-    r"max_?(?:(?:completion|output|new)_?)?tokens|maximum tokens|(?:output|completion) tokens"
-    r"|(?:output|completion|answer) length|num_predict"
+    r"max[_ ]?(?:(?:completion|output|new)[_ ]?)?tokens|maximum tokens|num_predict"
+    r"|(?:output|completion|answer|response|generation) (?:length|token limit|size)"
+    r"|(?:output|completion|generated|generation) tokens"
     r"|tokens (?:to generate|per (?:response|answer))",
     re.IGNORECASE,
 )
@@ -12,6 +13,14 @@ _ABOUT_OUTPUT = re.compile(
 # smaller answer is no help, or not the only one.
 _ABOUT_OTHER = re.compile(
     r"budget_tokens|thinking_budget|context (?:length|limit|window|size)|at least|must be positive",
+    re.IGNORECASE,
+)
+# The request was begun, and its thoughts took all of the output that it allows.
+_WANTS_MORE = re.compile(
+    r"(?<!cannot )(?<!can't )(?<!not )\b(?:higher|larger|bigger|increas(?:e|ing)|rais(?:e|ing))"
+    r"(?: the| your)?(?: value (?:of|for))?\W{1,3}"
+    r"(?:max[_ ]?(?:\w{3,10}[_ ]?)?tokens|output (?:token )?limit)"
+    r"|(?:max_\w*tokens|output (?:token )?limit)\b.{0,40}\b(?:was|were|has been) (?:reached|hit)",
     re.IGNORECASE,
 )
 _TOO_LARGE = re.compile(
@@ -29,6 +38,11 @@ _STATUS = re.compile(r"\AThe provider refused the request with \d+: ")
 _NUMBER = re.compile(r"(?<![\w.-])\d[\d,_]*(?![\w-]|\.\d)(?P<exclusive>\W{0,3}exclusive)?")
 
 
+def wants_more(refusal: str) -> bool:
+    """Return whether a refusal says that the answer needs more room than it was given."""
+    return _WANTS_MORE.search(refusal) is not None
+
+
 def find_limit(refusal: str, max_tokens: int | None) -> int | None:
     """Return the most tokens of an answer that a refusal of `max_tokens` leaves.
 
@@ -36,7 +50,7 @@ def find_limit(refusal: str, max_tokens: int | None) -> int | None:
     none; None where the refusal is about something else.
     """
     text = _STATUS.sub("", refusal)
-    if not max_tokens or _ABOUT_OTHER.search(text):
+    if not max_tokens or _ABOUT_OTHER.search(text) or wants_more(text):
         return None
     names_excess = _TOO_LARGE.search(text)
     if not (_ABOUT_OUTPUT.search(text) and (names_excess or _BOUND.search(text))):

@@ -77,8 +77,8 @@ _OVERFLOW_REGEXES = {
 # Limits of something else than the whole request. The first column may stand beside an overflow,
 # whose words are then about the input.
 _LIMIT_OF_ANSWER = re.compile(
-    r"max_(?:completion_|output_|new_)?tokens|maxOutputTokens|budget_tokens|thinking_budget"
-    r"|maximum tokens you requested",
+    r"max[_ ](?:completion[_ ]|output[_ ]|new[_ ])?tokens|maxOutputTokens|budget_tokens"
+    r"|thinking_budget|maximum tokens you requested|maximum output length",
     re.IGNORECASE,
 )
 _INPUT_WORDS = re.compile(

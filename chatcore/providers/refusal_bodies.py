@@ -67,8 +67,18 @@ def _find_reason(value: object, depth: int) -> str:
         filter(None, (_find_reason(value.get(name), depth - 1) for name in _INNER_MEMBERS)), ""
     )
     if reason and inner_reason and inner_reason not in reason:
-        return f"{reason}: {inner_reason}"
+        reason = f"{reason}: {inner_reason}"
+    field = _find_field(value.get("loc"))
+    if field and reason and field not in reason:
+        return f"{field}: {reason}"
     return reason or inner_reason
+
+
+def _find_field(place: object) -> str:
+    """Return the field of which Pydantic's error speaks: `["body", "max_tokens"]`."""
+    if not isinstance(place, list):
+        return ""
+    return ".".join(str(part) for part in place[:_MAX_DEPTH] if part != "body")
 
 
 def _iterate_objects(value: object, depth: int) -> Iterator[dict[str, object]]:

@@ -647,6 +647,8 @@ class SummaryClient:
         if error.temperature and self.temperature is not None:
             self.temperature = None
             self.refused.note_temperature()
+        if error.needs_room:
+            self.spent_tokens = call_prompt.max_tokens
         if error.seconds is not None:
             self.pace.note_timeout(
                 prompt_tokens=self._estimate_tokens(call_prompt.text),

@@ -30,6 +30,7 @@ from chatcore.accounts.spending import (
 from chatcore.base.databases.outages import store_patiently
 from chatcore.base.token_estimate import estimate_tokens
 from chatcore.models import Message, Session
+from chatcore.providers import output_limits
 from chatcore.providers import registry as provider_registry
 from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta
 from chatcore.providers.errors import (
@@ -72,6 +73,7 @@ class CallFailed(Exception):
     is_throttled: bool = False  # the provider takes no more requests at the moment
     retry_after: float | None = None  # seconds, where it says so
     is_filtered: bool = False  # the provider refuses the contents of the messages
+    needs_room: bool = False  # the answer does not fit the room that it was given
     is_refused: bool = False  # it refuses the request for a reason that is not known
     is_final: bool = False  # another call would fail too, as with a refused key
 
@@ -290,6 +292,7 @@ def _explain_failure(error: ProviderError, first_wait: float) -> CallFailed:
         return CallFailed(
             error.detail,
             temperature="temperature" in error.detail.lower(),
+            needs_room=output_limits.wants_more(error.detail),
             is_refused=True,
             is_final=error.refused_status in FORBIDDEN_STATUSES,
         )

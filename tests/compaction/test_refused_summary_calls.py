@@ -309,6 +309,30 @@ def test_room_is_found_where_thoughts_leave_too_little_for_the_text(
     assert min(list_rooms(scripted)[len(rooms) :]) >= 6_000
 
 
+@pytest.mark.parametrize(
+    "words",
+    mark_others_slow(
+        [
+            "Could not finish the message because max_tokens or model output limit was reached."
+            " Please try again with higher max_tokens.",
+            "The reasoning did not end. Consider increasing `max_output_tokens`.",
+        ]
+    ),
+)
+def test_a_refusal_that_wants_more_room_gets_it(
+    words: str, told: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    AiModel.objects.update(context_window_size=32_768)
+    refill(told, messages=30, tokens=700)
+
+    def refuse(body: Body) -> Reply | None:
+        return Reply(status=400, text=words) if body["max_tokens"] < 6_000 else None
+
+    scripted.default = refuse_when(refuse)
+    assert compact(api, told)["status"] == "applied"
+    assert len([room for room in list_rooms(scripted) if room < 6_000]) <= 2
+
+
 def test_thoughts_without_end_are_given_half_of_the_window(
     told: Session, api: APIClient, scripted: ScriptedModel
 ) -> None:

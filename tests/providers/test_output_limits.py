@@ -42,6 +42,10 @@ REFUSALS = [
     "max_tokens参数非法。取值范围 [1, {limit}]",
     "Requested {asked} output tokens; the model can generate no more than {limit}",
     "The number of tokens to generate ({asked}) is above the allowed {limit}.",
+    "too many tokens: max tokens must be less than or equal to {limit}, the maximum output length"
+    " for this model - received {asked}.",
+    "Output token limit exceeded: requested {asked}, allowed {limit}.",
+    "The maximum number of generated tokens is {limit}.",
 ]
 
 
@@ -69,6 +73,29 @@ def test_a_number_is_learned_once(words: str, session: Session, scripted: Script
     session.save()
     assert [say(session).status for _ in range(2)] == ["completed"] * 2
     assert list_asked(scripted) == [3_000, 1_024, 1_024]
+
+
+def refuse_field(name: str, message: str) -> Reply:
+    """Return Pydantic's refusal of a field, as servers of FastAPI send it."""
+    detail = [{"loc": ["body", name], "msg": message, "type": "value_error"}]
+    return Reply(status=422, body=json.dumps({"detail": detail}).encode())
+
+
+def test_the_field_that_a_servers_check_refuses_is_read(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    def answer(body: Body) -> Reply:
+        if "stream_options" in body:
+            return refuse_field("stream_options", "Extra inputs are not permitted")
+        if body["max_tokens"] > 1024:
+            return refuse_field("max_tokens", "Input should be less than or equal to 1024")
+        return Reply(text="Sure.")
+
+    scripted.default = answer
+    session.params = {"max_tokens": 3_000}
+    session.save()
+    assert [say(session).status for _ in range(2)] == ["completed"] * 2
+    assert list_asked(scripted) == [3_000, 3_000, 1_024, 1_024]
 
 
 def test_without_a_number_the_half_is_tried(session: Session, scripted: ScriptedModel) -> None:
