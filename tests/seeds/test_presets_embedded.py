@@ -15,7 +15,7 @@ from compaction.core.presets import PRESETS
 from tests.support.served_product import ROOT, STORY, ServedProduct, serve, wait_for
 from tests.support.served_sessions import read_json, wait_for_newest_run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.model]
 
 WINDOW = 2048
 API_KEY = "a key of this test"
