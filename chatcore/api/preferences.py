@@ -9,7 +9,6 @@ from rest_framework.response import Response
 
 from chatcore.accounts.rights import select_models
 from chatcore.base.rest.fields import StrictSerializer, StrictTextField
-from chatcore.base.rest.problems import InvalidFieldError
 from chatcore.models import UserPreferences
 from chatcore.models.user_preferences import MAX_ZONE_NAME, check_time_zone
 from models_registry.models import AiModel
@@ -49,7 +48,7 @@ class PreferencesSerializer(StrictSerializer):
             if value:
                 check_time_zone(value)
         except ValidationError as error:
-            raise InvalidFieldError("time_zone", error.messages[0]) from None
+            raise serializers.ValidationError(error.messages[0]) from None
         return value
 
 
