@@ -90,7 +90,8 @@ _SECRET_PATTERN = re.compile(
 )
 _MAX_DETAIL_CHARS = 400
 _MAX_WAIT = 86_400.0  # seconds
-_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
+_DELAY = re.compile(r"(\d+(?:\.\d+)?)s?")
+_WAIT_MEMBERS = ("retryDelay", "retry_after", "retryAfter", "retry_after_seconds", "Retry-After")
 _MILLISECOND_DIGITS = 13  # of a time since 1970
 # They say what they are about, and it is never the length.
 _TELLING_STATUSES = (401, 402, 403, 404, 405, 408, 409, 425, 429, 504, 529)
@@ -337,9 +338,13 @@ def _find_wait(
 
 
 def _find_wait_field(objects: Sequence[Mapping[str, object]]) -> float | None:
-    """Return the seconds of Google's `retryDelay` ("17s") or OpenRouter's reset, or None."""
+    """Return the seconds that a field of the body asks to wait, or None.
+
+    Google's is `retryDelay` ("17s"), others' `retry_after`, and OpenRouter's the time of a reset.
+    """
     for fields in objects:
-        if match := _DELAY.fullmatch(str(fields.get("retryDelay", ""))):
+        values = (str(fields.get(name, "")) for name in _WAIT_MEMBERS)
+        if match := next(filter(None, map(_DELAY.fullmatch, values)), None):
             return min(float(match[1]), _MAX_WAIT)
         reset = str(fields.get("X-RateLimit-Reset", ""))
         if reset.isdecimal() and len(reset) == _MILLISECOND_DIGITS:

@@ -1,6 +1,7 @@
 """What stands in the way of an answer is told as what it is."""
 
 import asyncio
+import json
 import ssl
 from pathlib import Path
 
@@ -81,6 +82,16 @@ async def test_a_wait_is_said_with_its_end(
     assert isinstance(error, ProviderRateLimited)
     assert error.retry_after == pytest.approx(seconds)
     assert ("It asks to wait until" in error.detail) is (seconds >= 60)
+
+
+@pytest.mark.parametrize("name", ["retry_after", "retryAfter", "retry_after_seconds", "retryDelay"])
+@pytest.mark.parametrize("value", [7, 7.0, "7", "7s"])
+async def test_a_wait_in_a_field_is_read(name: str, value: object, scripted: ScriptedModel) -> None:
+    inner = json.dumps({"error": {"message": "Slow down.", name: value}})
+    body = {"error": {"message": "Provider returned error", "metadata": {"raw": inner}}}
+    scripted.script(Reply(status=429, body=json.dumps(body).encode()))
+    error = await catch_error(build_connection(scripted, "openai"))
+    assert (type(error), error.retry_after) == (ProviderRateLimited, 7.0)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
