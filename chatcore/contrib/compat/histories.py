@@ -34,6 +34,7 @@ from chatcore.contrib.compat.models import HistoryKey
 from chatcore.contrib.compat.programs import Keeping
 from chatcore.models import Message, Session, Turn
 from chatcore.sessions.deletion import delete_session
+from chatcore.sessions.wrapping import find_words
 
 logger = logging.getLogger(__name__)
 
@@ -230,11 +231,14 @@ def _has_answer(session: Session, answer: ClientMessage) -> bool:
 def _extend_key(key: str, messages: Iterable[ClientMessage]) -> str:
     """Return the hash of a history, given that of its beginning and the messages after it.
 
-    Programs move marks of the cache, add and remove reminders, leave out what a model thought, and
-    write arguments in another order, so none of these count.
+    Programs move marks of the cache, add and remove reminders and other blocks around the words of
+    the user, leave out what a model thought, and write arguments in another order, so none of these
+    count. Conversations that differ only in such blocks are told apart by their answers.
     """
     for message in messages:
         text = strip_reminders(normalize_text(message.content))
+        if message.role == "user":
+            text = find_words(text) or text
         parts = [
             key,
             message.role,

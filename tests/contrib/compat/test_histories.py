@@ -200,6 +200,32 @@ def test_what_a_program_adds_and_takes_away_does_not_count(
     assert Session.objects.count() == 1
 
 
+def test_blocks_of_any_program_around_the_words_do_not_count(
+    post: Post, scripted: ScriptedModel
+) -> None:
+    scripted.script(*(Reply(text=f"a{number}") for number in range(1, 5)))
+    note = "<context-note>\n12:0{}\n</context-note>"
+    post(f"{note.format(1)}\nq1")
+    post("q1", "a1", f"q2\n{note.format(2)}")
+    post("q1", "a1", "q2", "a2", f"q3\n{note.format(3)}")
+    post("q1", "a1", "q2", "a2", "q3", "a3", "q4")
+    assert load_texts(Session.objects.get())[-1] == "a4"
+
+
+def test_conversations_that_differ_only_in_their_blocks_stay_apart(
+    post: Post, scripted: ScriptedModel
+) -> None:
+    scripted.script(*(Reply(text=text) for text in ("is A", "is B", "on A", "on B", "end A")))
+    firsts = [f"<open_file>\n{name}\n</open_file>\nWhat is this?" for name in "AB"]
+    for first in firsts:
+        post(first)
+    for name, first in zip("AB", firsts, strict=True):
+        post(first, f"is {name}", "And?")
+    post(firsts[0], "is A", "And?", "on A", "So?")
+    texts = sorted(load_texts(session) for session in Session.objects.all())
+    assert [each[1::2] for each in texts] == [["is A", "on A", "end A"], ["is B", "on B"]]
+
+
 def test_rounds_of_tools_are_one_conversation(
     post: Post, scripted: ScriptedModel, path: str
 ) -> None:
