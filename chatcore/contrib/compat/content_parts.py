@@ -11,6 +11,7 @@ from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
 from chatcore.contrib.compat.known_types import Handling, find_handling
 from chatcore.files import intake
 from chatcore.models import Attachment
+from chatcore.sessions.wrapping import find_words
 
 DATA_PREFIX = "data:"
 NOT_FETCHED = "Send it as a data: address in base64; other addresses are not fetched."
@@ -81,6 +82,15 @@ def strip_reminders(text: str) -> str:
     """
     pieces = _REMINDERS.split(text)
     return "\n".join(piece.strip() for piece in pieces if piece.strip())
+
+
+def find_lasting_text(role: str, text: str) -> str:
+    """Return what a program sends again of a message, without its blocks around a user's words.
+
+    A user's message that has nothing else stays whole.
+    """
+    text = strip_reminders(text)
+    return find_words(text) or text if role == "user" else text
 
 
 def join_texts(texts: Iterable[str | None]) -> str:

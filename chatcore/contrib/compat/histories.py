@@ -29,12 +29,11 @@ from chatcore.contrib.compat.chat_completions.client_summaries import MAX_MESSAG
 from chatcore.contrib.compat.chat_completions.matching import normalize_text
 from chatcore.contrib.compat.chat_completions.messages import normalize_arguments
 from chatcore.contrib.compat.client_messages import ClientMessage
-from chatcore.contrib.compat.content_parts import strip_reminders
+from chatcore.contrib.compat.content_parts import find_lasting_text
 from chatcore.contrib.compat.models import HistoryKey
 from chatcore.contrib.compat.programs import Keeping
 from chatcore.models import Message, Session, Turn
 from chatcore.sessions.deletion import delete_session
-from chatcore.sessions.wrapping import find_words
 
 logger = logging.getLogger(__name__)
 
@@ -236,9 +235,7 @@ def _extend_key(key: str, messages: Iterable[ClientMessage]) -> str:
     count. Conversations that differ only in such blocks are told apart by their answers.
     """
     for message in messages:
-        text = strip_reminders(normalize_text(message.content))
-        if message.role == "user":
-            text = find_words(text) or text
+        text = find_lasting_text(message.role, normalize_text(message.content))
         parts = [
             key,
             message.role,

@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 
 from chatcore.contrib.compat.chat_completions.messages import normalize_arguments
 from chatcore.contrib.compat.client_messages import ClientMessage
+from chatcore.contrib.compat.content_parts import find_lasting_text
 from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.responses import ids, records
 from chatcore.contrib.compat.responses.output_items import list_client_calls
@@ -96,7 +97,7 @@ def extend_key(key: str, messages: Iterable[ClientMessage]) -> str:
         parts = [
             key,
             message.role,
-            message.content.strip(),
+            find_lasting_text(message.role, message.content),
             [_simplify_call(call) for call in message.calls],
             message.call_id,
             len(message.files),

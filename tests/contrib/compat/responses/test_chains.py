@@ -125,6 +125,22 @@ def test_a_whole_history_stays_in_one_session(client: OpenAI, scripted: Scripted
     assert Message.objects.count() == 8
 
 
+@pytest.mark.parametrize("tag", ["system-reminder", "context-note"])
+def test_blocks_that_a_program_takes_away_again_do_not_count(
+    client: OpenAI, scripted: ScriptedModel, tag: str
+) -> None:
+    scripted.default = lambda request: Reply(text=f"answer {len(request['messages'])}")
+    history: list[Any] = []
+    for number in range(3):
+        question = f"question {number}"
+        noted = f"{question}\n<{tag}>\n12:0{number}\n</{tag}>"
+        asked = [*history, {"role": "user", "content": noted}]
+        response = client.responses.create(model=MODEL, input=asked)
+        history.append({"role": "user", "content": question})
+        history.append({"role": "assistant", "content": response.output_text})
+    assert Session.objects.count() == 1
+
+
 def test_an_edited_history_is_a_version_of_the_stored_one(client: OpenAI) -> None:
     history: list[Any] = []
     for text in ("q1", "q2"):
