@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from uuid import UUID, uuid4
 
-from django.db import DEFAULT_DB_ALIAS, connection, connections
+from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.models import QuerySet
 from django.db.models.query import ModelIterable, get_related_populators
 from django.db.models.sql.compiler import SQLCompiler
@@ -40,16 +40,18 @@ class CompiledQuery(Generic[Row]):
 
     def __init__(self, build: Callable[..., QuerySet[Any, Row]]) -> None:
         self._build = build
-        self._compiled: Compiled[Row] | None = None
+        self._compiled: dict[str, Compiled[Row]] = {}  # by the kind of database
 
     def fetch(self, *arguments: UUID | str | int | None) -> list[Row]:
         """Return the rows that the query set of `build` would have for these arguments.
 
         They are rows of its model, with those that `select_related` names, or tuples.
         """
-        if self._compiled is None:
-            self._compiled = self._compile([MARKS[type(argument)]() for argument in arguments])
-        statement, parameters, build_rows = self._compiled
+        compiled = self._compiled.get(connection.vendor)
+        if compiled is None:
+            compiled = self._compile([MARKS[type(argument)]() for argument in arguments])
+            self._compiled[connection.vendor] = compiled
+        statement, parameters, build_rows = compiled
         values = [_adapt(argument) for argument in arguments]
         with connection.cursor() as cursor:
             cursor.execute(
@@ -68,7 +70,7 @@ class CompiledQuery(Generic[Row]):
         compiler = query_set.query.get_compiler(connection=connection)
         statement, parameters = compiler.as_sql()
         # What converts values must not hold the connection of this thread.
-        compiler.connection = connections.create_connection(connection.alias)
+        compiler.connection = connection.copy()
         converters = compiler.get_converters([column for column, *_ in compiler.select])
         makes_objects = issubclass(query_set._iterable_class, ModelIterable)  # noqa: SLF001
         make = _prepare_objects(compiler) if makes_objects else tuple
