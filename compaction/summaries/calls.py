@@ -554,16 +554,18 @@ class SummaryClient:
         if answer.finish == "tool_calls":
             self._note_tool_call(call_prompt)
         text = validation.strip_thoughts(answer.text)
-        is_full = answer.finish == "length" or answer.output_tokens >= call_prompt.max_tokens
         is_cut = bool(text) and answer.finish == "length"
-        is_thought = is_full and not text
-        is_thought |= is_cut and len(text) * self.density < call_prompt.max_tokens / THOUGHT_SHARE
-        if is_thought:
+        is_short = len(text) * self.density < call_prompt.max_tokens / THOUGHT_SHARE
+        is_counted_full = answer.output_tokens >= call_prompt.max_tokens
+        is_full = answer.finish == "length" or is_counted_full
+        is_thought = is_full and (not text or (is_short and is_counted_full))
+        needs_room = is_thought or (is_cut and is_short)
+        if needs_room:
             # It would spend as much of its output on reasoning for a shorter summary.
             self.spent_tokens = call_prompt.max_tokens
-        elif is_cut:
+        if is_cut and not is_thought:  # nobody counted thoughts: perhaps the server has a limit
             self.brevity *= 2
-        if text and not is_thought:
+        if text and not needs_room:
             self.refused.note_answer(answer)
         return answer
 

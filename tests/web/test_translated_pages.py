@@ -67,6 +67,7 @@ UNTRANSLATED = {
         "https://…/mcp",
         "http://…:11434",
         "http://tickets.test/mcp",
+        "sk-…",
     ),
     *("OpenAI", "Anthropic"),  # protocols have the names of their vendors
     *("/summarize", "/context", "/fork", "/export", "/model"),
