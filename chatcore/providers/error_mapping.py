@@ -5,9 +5,9 @@ import logging
 import re
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -92,6 +92,14 @@ _MAX_DETAIL_CHARS = 400
 _MAX_WAIT = 86_400.0  # seconds
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s?")
 _WAIT_MEMBERS = ("retryDelay", "retry_after", "retryAfter", "retry_after_seconds", "Retry-After")
+_LIMITED_STATUSES = (429, 503, 529)
+_REMAINING = re.compile(
+    r"(?P<before>x-ratelimit-)remaining(?P<behind>-.+)|(?P<prefix>anthropic-ratelimit-.+-)remaining"
+)
+_DURATION = re.compile(
+    r"(?=\d)(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m(?!s))?(?:(?P<s>\d+(?:\.\d+)?)s?(?!\d|ms))?"
+    r"(?:(?P<ms>\d+(?:\.\d+)?)ms)?"
+)
 _MILLISECOND_DIGITS = 13  # of a time since 1970
 # They say what they are about, and it is never the length.
 _TELLING_STATUSES = (401, 402, 403, 404, 405, 408, 409, 425, 429, 504, 529)
@@ -331,10 +339,38 @@ def _find_wait(
         seconds = _find_wait_field(objects)
     match = _WAIT_PATTERN.search(reason)
     if seconds is None and match:
-        parts = {name: float(value) for name, value in match.groupdict("0").items()}
-        total = parts["h"] * 3600 + parts["m"] * 60 + parts["s"] + parts["ms"] / 1000
-        seconds = min(total, _MAX_WAIT) or None
+        seconds = _sum_duration(match) or None
+    if seconds is None and response is not None and response.status_code in _LIMITED_STATUSES:
+        seconds = _find_reset(response.headers)
     return seconds
+
+
+def _find_reset(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds until the last of the limits that are used up is reset, or None.
+
+    OpenAI's headers have a duration ("6m0s", "20ms"), Anthropic's a time.
+    """
+    waits = []
+    for name, remaining in headers.items():
+        match = _REMAINING.fullmatch(name.lower())
+        if match is None or remaining != "0":
+            continue
+        prefix = match["prefix"] or match["before"]
+        value = headers.get(f"{prefix}reset{match['behind'] or ''}", "")
+        if duration := _DURATION.fullmatch(value):
+            waits.append(_sum_duration(duration))
+        else:
+            with suppress(ValueError, TypeError):
+                waits.append((datetime.fromisoformat(value) - timezone.now()).total_seconds())
+    longest_wait = max(waits, default=0.0)
+    return min(longest_wait, _MAX_WAIT) if longest_wait > 0 else None
+
+
+def _sum_duration(match: re.Match[str]) -> float:
+    """Return the seconds of a duration in hours, minutes, seconds and milliseconds."""
+    parts = {name: float(value) for name, value in match.groupdict("0").items()}
+    total = parts["h"] * 3600 + parts["m"] * 60 + parts["s"] + parts["ms"] / 1000
+    return min(total, _MAX_WAIT)
 
 
 def _find_wait_field(objects: Sequence[Mapping[str, object]]) -> float | None:

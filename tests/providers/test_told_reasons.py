@@ -3,9 +3,11 @@
 import asyncio
 import json
 import ssl
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 
 from chatcore.providers.base import Connection
 from chatcore.providers.errors import ProviderAuth, ProviderRateLimited, ProviderRejected
@@ -67,6 +69,16 @@ async def test_a_redirect_is_told_with_where_it_leads(
         ("Too many requests, retry after 90 seconds", {}, 90),
         ("The limit resets in 2 hours", {}, 7200),
         ("Rate limit reached. Please try again in 850ms.", {}, 0.85),
+        (
+            "Rate limit reached.",
+            {
+                "x-ratelimit-remaining-requests": "0",
+                "x-ratelimit-reset-requests": "2m3.5s",
+                "x-ratelimit-remaining-tokens": "41",
+                "x-ratelimit-reset-tokens": "6m0s",
+            },
+            123.5,
+        ),
     ],
 )
 async def test_a_wait_is_said_with_its_end(
@@ -82,6 +94,24 @@ async def test_a_wait_is_said_with_its_end(
     assert isinstance(error, ProviderRateLimited)
     assert error.retry_after == pytest.approx(seconds)
     assert ("It asks to wait until" in error.detail) is (seconds >= 60)
+
+
+@pytest.mark.parametrize(
+    ("seconds_ahead", "remaining", "is_read"), [(40, "0", True), (40, "3", False), (-5, "0", False)]
+)
+async def test_a_limit_that_is_used_up_says_when_it_is_reset(
+    seconds_ahead: int, remaining: str, is_read: bool, scripted: ScriptedModel
+) -> None:
+    reset = (timezone.now() + timedelta(seconds=seconds_ahead)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    headers = {
+        "anthropic-ratelimit-requests-remaining": remaining,
+        "anthropic-ratelimit-requests-reset": reset,
+    }
+    body = build_refusal(429, "Number of requests exceeds your limit.").body
+    scripted.script(Reply(status=429, body=body, headers=headers))
+    error = await catch_error(build_connection(scripted, "anthropic"))
+    assert isinstance(error, ProviderRateLimited)
+    assert error.retry_after == (pytest.approx(seconds_ahead, abs=5) if is_read else None)
 
 
 @pytest.mark.parametrize("name", ["retry_after", "retryAfter", "retry_after_seconds", "retryDelay"])
