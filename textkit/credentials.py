@@ -20,7 +20,7 @@ _PREFIXES = (
     r"|dckr_pat_|shp(?:at|ca|pa|ss)_|sntrys_|sntryu_|lin_api_|ntn_|hv[sbr]\.|ya29\.|tskey-"
     r"|AGE-SECRET-KEY-1|sbp_|figd_|glc_|glsa_|rubygems_|ATATT3|PMAK-|pat[A-Za-z0-9]{14}\."
     r"|GOCSPX-|1//0|HRKU-|sq0(?:atp|csp|idp)-|dapi(?=[0-9a-f]{32})|key-(?=[0-9a-f]{32})"
-    r"|[A-Za-z0-9]{14}\.atlasv1\.|pscale_(?:tkn|pw|oauth)_|phx_|eyJrIjoi"
+    r"|[A-Za-z0-9]{14}\.atlasv1\.|pscale_(?:tkn|pw|oauth)_|phx_|eyJrIjoi|pul-(?=[0-9a-f]{40})"
 )
 _SECRET_NAME = re.compile(
     r"(?:api|access|secret|private|auth|signing|encryption|master|account|shared|subscription"
@@ -64,6 +64,7 @@ _FORMS = [
         r"(?<=Private-Lines: )(?P<value>\d+(?:(?:\n|\\n)[A-Za-z0-9+/=]{20,})++)"  # of PuTTY
     ),
     re.compile(rf"(?<![A-Za-z0-9])(?P<value>(?:{_PREFIXES})[\w.=-]{{16,}})"),
+    re.compile(r"(?<![A-Za-z0-9])(?P<value>fm(?:1[ar]|2)_[\w.+/=,-]{16,})"),  # of Fly.io
     re.compile(r"(?<![A-Za-z0-9-])(?P<value>sk-(?=[\w-]*\d)[\w-]{16,})"),
     re.compile(r"(?<![A-Za-z0-9])(?P<value>A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16})(?![A-Za-z0-9])"),
     re.compile(r"(?<![A-Za-z0-9])(?P<value>AIza[\w-]{30,}|SG\.[\w-]{16,}\.[\w-]{16,})"),

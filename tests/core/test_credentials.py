@@ -65,6 +65,8 @@ PROTECTED_PEM = (
         ("jdbc:oracle:thin:scott/hunter22@//host:1521/x", "hunter22"),
         ("GOCSPX-aB3dE5gH7jK9mN1pQ3sT5vW7", "GOCSPX-aB3dE5gH7jK9mN1pQ3sT5vW7"),
         ("dapi0123456789abcdef0123456789abcdef", "dapi0123456789abcdef"),
+        ("pul-" + "0123456789abcdef" * 2 + "01234567", "0123456789abcdef"),
+        ("FlyV1 fm2_" + "lJPE/x9+" * 4 + ",fm2_" + "kL7/q==", "x9+"),
         ("Contraseña: Verano2024", "Verano2024"),
     ],
 )
