@@ -47,8 +47,8 @@ FOR_ALL = [
     re_path("", completion_views.UnknownUrlView.as_view()),
 ]
 
-# What clients ask for whose base address lacks /v1.
-WITHOUT_VERSION = r"^(?:chat/completions|completions|embeddings|models|responses)/?$"
+# What clients ask for whose base address lacks /v1, or has something before it.
+WRONG_BASE = rf"^(?!api/)(?:(?:[\w.-]+/){{1,3}}v1/)?{completion_views.RESOURCE}$"
 
 served_routes = [route for name, routes in ROUTES.items() if is_on(name) for route in routes]
 urlpatterns = [
@@ -56,5 +56,5 @@ urlpatterns = [
     path("settings/programs/block/", pages.show_block, name="program_block"),
     path("settings/programs/<str:key>/", pages.show_connection, name="program_connection"),
     path("v1/", include([*served_routes, *FOR_ALL])),
-    re_path(WITHOUT_VERSION, completion_views.UnknownUrlView.as_view()),
+    re_path(WRONG_BASE, completion_views.UnknownUrlView.as_view()),
 ]

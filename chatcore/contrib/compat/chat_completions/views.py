@@ -1,5 +1,6 @@
 """The views of OpenAI's API."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -94,6 +95,11 @@ class ModelDetailView(ModelsView):
         return Response(format_model(model, alias=name if is_alias else ""))
 
 
+# The end of an address that a client asks for.
+RESOURCE = (
+    r"(?P<resource>chat/completions|completions|embeddings|models|responses"
+    r"|messages(?:/count_tokens)?)/?"
+)
 WITHOUT_VERSION = " The base address of OpenAI's clients ends in /v1 here: {origin}/v1."
 VERSION_TWICE = (
     " The base address of this client, which adds /v1 itself, is {origin}, without /v1 at its end."
@@ -109,9 +115,14 @@ class UnknownUrlView(CompatibleAPIView):
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         """Raise the 404 problem for every method; it names the address that was meant."""
         detail = f"Unknown request URL: {request.method} {request.path[:200]}."
-        origin = f"{request.scheme}://{request.get_host()}"
-        if not request.path.startswith("/v1/"):
-            detail += WITHOUT_VERSION.format(origin=origin)
-        elif request.path.startswith("/v1/v1/"):
-            detail += VERSION_TWICE.format(origin=origin)
+        detail += _name_base_address(request.path, f"{request.scheme}://{request.get_host()}")
         raise errors.OpenAIProblem(404, "unknown_url", detail)
+
+
+def _name_base_address(path: str, origin: str) -> str:
+    """Name the base address that a client needs; empty where it has the right one."""
+    match = re.search(rf"/{RESOURCE}$", path)
+    if match is None or path.rstrip("/") == f"/v1/{match['resource']}":
+        return ""
+    adds_version = path.startswith("/v1/v1/") or match["resource"].startswith("messages")
+    return (VERSION_TWICE if adds_version else WITHOUT_VERSION).format(origin=origin)
