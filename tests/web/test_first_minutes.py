@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from chatcore.models import Session
+from chatcore.sessions.changes import record_session_change
 from models_registry.models import AiModel
 from tests.conftest import Live
 from tests.support.browsing import send_message, wait_until
@@ -125,6 +126,20 @@ def test_buttons_of_the_sample_are_there_when_the_script_is(page: Page, live: Li
     for route in held:
         route.continue_()
     button.click()
+    card = page.locator(".card:not([data-superseded])")
+    expect(card.get_by_role("tab", name="Changes")).to_be_visible()
+
+
+def test_a_summary_that_cannot_be_fetched_is_opened_when_it_comes(page: Page, live: Live) -> None:
+    """Its button said nothing, and the card came closed."""
+    runs = "**/compactions?status=applied*"
+    page.route(runs, lambda route: route.fulfill(status=503, json={}))
+    page.goto("/new/")
+    page.get_by_role("button", name="See how it remembers").click()
+    page.get_by_role("button", name="Show the summary").click()
+    expect(page.locator(".snackbar")).to_contain_text("cannot use its database")
+    page.unroute(runs)
+    record_session_change(Session.objects.get().pk, {"title": "Lake Garda"})
     card = page.locator(".card:not([data-superseded])")
     expect(card.get_by_role("tab", name="Changes")).to_be_visible()
 

@@ -2,7 +2,8 @@
 
 import { callApi, fetchElements } from "./api.js";
 import { buildPath } from "./paths.js";
-import { addTexts } from "./texts.js";
+import { showSnackbar } from "./snackbar.js";
+import { addTexts, getText } from "./texts.js";
 
 const PAGE_SIZE = 20; // runs in one request
 const MAX_PAGE_SIZE = 100;
@@ -26,6 +27,7 @@ export class SummaryCards {
   #sentForms = []; // what the model sees in place of a message that was shortened
   #SummaryCard; // the class, loaded when there is something to show
   #refreshed = Promise.resolve(); // when the newest refresh has placed its cards
+  #opensCurrent = false; // the user asked for the summary in force, and its card is not there yet
 
   constructor(session, timeline) {
     this.session = session;
@@ -108,6 +110,7 @@ export class SummaryCards {
     }
     for (const [run, card] of this.#elements) if (!placed.has(run)) removeCard(card);
     for (const form of this.#sentForms) this.#placeForm(form);
+    if (this.#opensCurrent) this.#openCurrentCard();
     this.#loadOlderRuns().catch((problem) => console.warn(problem));
   }
 
@@ -148,14 +151,24 @@ export class SummaryCards {
   }
 
   // Open the card of the summary in force, and go to it. A run's end is told before its card is
-  // fetched, so the card may still be on its way.
+  // fetched, so the card may still be on its way; whatever brings it opens it.
   async openCurrent() {
-    await this.#refreshed.catch(() => this.refresh()).catch(() => {});
-    const boundary = this.#sessionData?.compact_boundary_seq;
-    if (boundary) await this.timeline.pager.loadMessage(boundary);
-    this.placeCards();
+    this.#opensCurrent = true;
+    try {
+      await this.#refreshed.catch(() => this.refresh());
+      const boundary = this.#sessionData.compact_boundary_seq;
+      if (boundary) await this.timeline.pager.loadMessage(boundary);
+      this.placeCards();
+      if (!boundary && !this.#runs.length) this.#opensCurrent = false; // it was undone meanwhile
+    } catch (problem) {
+      showSnackbar(getText("failed", { why: problem.message }));
+    }
+  }
+
+  #openCurrentCard() {
     const card = this.timeline.list.querySelector(".card:not([data-superseded])");
     if (!card) return;
+    this.#opensCurrent = false;
     card.querySelector("details").open = true;
     this.timeline.scrollToMessage(card);
     card.querySelector("summary").focus({ preventScroll: true });
