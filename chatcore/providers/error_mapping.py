@@ -4,11 +4,10 @@ import json
 import logging
 import re
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import timedelta
 from html import escape
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -16,7 +15,7 @@ from urllib.parse import quote
 from django.utils import timezone
 
 from chatcore.base.databases.outages import iterate_causes
-from chatcore.providers import overflow, refusal_bodies
+from chatcore.providers import overflow, refusal_bodies, waits
 from chatcore.providers.answer_reader import ErrorEvent
 from chatcore.providers.base import Connection, Request
 from chatcore.providers.errors import (
@@ -89,18 +88,6 @@ _SECRET_PATTERN = re.compile(
     r"(?=[-_0-9]*+[A-Za-z])[-_A-Za-z0-9]{32,}"
 )
 _MAX_DETAIL_CHARS = 400
-_MAX_WAIT = 86_400.0  # seconds
-_DELAY = re.compile(r"(\d+(?:\.\d+)?)s?")
-_WAIT_MEMBERS = ("retryDelay", "retry_after", "retryAfter", "retry_after_seconds", "Retry-After")
-_LIMITED_STATUSES = (429, 503, 529)
-_REMAINING = re.compile(
-    r"(?P<before>x-ratelimit-)remaining(?P<behind>-.+)|(?P<prefix>anthropic-ratelimit-.+-)remaining"
-)
-_DURATION = re.compile(
-    r"(?=\d)(?:(?P<h>\d+)h)?(?:(?P<m>\d+)m(?!s))?(?:(?P<s>\d+(?:\.\d+)?)s?(?!\d|ms))?"
-    r"(?:(?P<ms>\d+(?:\.\d+)?)ms)?"
-)
-_MILLISECOND_DIGITS = 13  # of a time since 1970
 # They say what they are about, and it is never the length.
 _TELLING_STATUSES = (401, 402, 403, 404, 405, 408, 409, 425, 429, 504, 529)
 _CONTENTS_PATTERN = re.compile(
@@ -127,13 +114,6 @@ _NO_KEY_PATTERN = re.compile(
 _BREAKDOWN_PATTERN = re.compile(
     r"it gave no reason|internal.{0,12}error|server error|bad gateway|went wrong|web page"
     r"|try again|temporar|unavailable|upstream|provider returned error",
-    re.IGNORECASE,
-)
-_WAIT_PATTERN = re.compile(
-    r"(?:(?:try again|retry|wait|available|resets?)\b[^.;]{0,20}?\b(?:in|after|for)|\bwait) "
-    r"(?:about |at least |another )?(?=\d)(?:(?P<h>\d+) ?h(?:ours?)?(?![a-z]) ?)?"
-    r"(?:(?P<m>\d+) ?m(?:in(?:ute)?s?)?(?![a-z]) ?)?"
-    r"(?:(?P<s>\d+(?:\.\d+)?) ?s(?:ec(?:ond)?s?)?(?![a-z]))?(?:(?P<ms>\d+(?:\.\d+)?) ?ms\b)?",
     re.IGNORECASE,
 )
 
@@ -320,72 +300,20 @@ def parse_refusal(error: Exception, api_key: str) -> Refusal:
     objects = list(refusal_bodies.iterate_objects(body))
     kinds = [str(fields[name]) for fields in objects for name in _KIND_MEMBERS if fields.get(name)]
     reason = refusal_bodies.find_reason(body)
+    status = _infer_status(getattr(error, "status_code", 200), kinds)
     return Refusal(
-        status=_infer_status(getattr(error, "status_code", 200), kinds),
+        status=status,
         search_text=" ".join([*kinds, reason, str(body)[:10_000]]),
         message=_format_message(reason, api_key),
         body=body,
-        retry_after=_find_wait(response, reason, objects),
+        retry_after=waits.find_wait(
+            status=status,
+            headers={} if response is None else response.headers,
+            objects=objects,
+            reason=reason,
+        ),
         address=_format_address(response),
     )
-
-
-def _find_wait(
-    response: "httpx2.Response | None", reason: str, objects: Sequence[Mapping[str, object]]
-) -> float | None:
-    """Return the seconds that a refusal asks to wait, in its headers, its fields or its words."""
-    seconds = parse_retry_after(response.headers) if response is not None else None
-    if seconds is None:
-        seconds = _find_wait_field(objects)
-    match = _WAIT_PATTERN.search(reason)
-    if seconds is None and match:
-        seconds = _sum_duration(match) or None
-    if seconds is None and response is not None and response.status_code in _LIMITED_STATUSES:
-        seconds = _find_reset(response.headers)
-    return seconds
-
-
-def _find_reset(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds until the last of the limits that are used up is reset, or None.
-
-    OpenAI's headers have a duration ("6m0s", "20ms"), Anthropic's a time.
-    """
-    waits = []
-    for name, remaining in headers.items():
-        match = _REMAINING.fullmatch(name.lower())
-        if match is None or remaining != "0":
-            continue
-        prefix = match["prefix"] or match["before"]
-        value = headers.get(f"{prefix}reset{match['behind'] or ''}", "")
-        if duration := _DURATION.fullmatch(value):
-            waits.append(_sum_duration(duration))
-        else:
-            with suppress(ValueError, TypeError):
-                waits.append((datetime.fromisoformat(value) - timezone.now()).total_seconds())
-    longest_wait = max(waits, default=0.0)
-    return min(longest_wait, _MAX_WAIT) if longest_wait > 0 else None
-
-
-def _sum_duration(match: re.Match[str]) -> float:
-    """Return the seconds of a duration in hours, minutes, seconds and milliseconds."""
-    parts = {name: float(value) for name, value in match.groupdict("0").items()}
-    total = parts["h"] * 3600 + parts["m"] * 60 + parts["s"] + parts["ms"] / 1000
-    return min(total, _MAX_WAIT)
-
-
-def _find_wait_field(objects: Sequence[Mapping[str, object]]) -> float | None:
-    """Return the seconds that a field of the body asks to wait, or None.
-
-    Google's is `retryDelay` ("17s"), others' `retry_after`, and OpenRouter's the time of a reset.
-    """
-    for fields in objects:
-        values = (str(fields.get(name, "")) for name in _WAIT_MEMBERS)
-        if match := next(filter(None, map(_DELAY.fullmatch, values)), None):
-            return min(float(match[1]), _MAX_WAIT)
-        reset = str(fields.get("X-RateLimit-Reset", ""))
-        if reset.isdecimal() and len(reset) == _MILLISECOND_DIGITS:
-            return min(max(0.0, int(reset) / 1000 - timezone.now().timestamp()), _MAX_WAIT)
-    return None
 
 
 def _format_address(response: "httpx2.Response | None") -> str:
@@ -402,25 +330,6 @@ def _load_body(response: "httpx2.Response", parsed_body: object) -> object:
         return response.json()
     except (ValueError, RuntimeError):  # no JSON, nested too deeply, or never read
         return parsed_body
-
-
-def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a response asks to wait, at most a day, or None.
-
-    The header `Retry-After` has a number of seconds or a date, `retry-after-ms` milliseconds.
-    """
-    milliseconds = headers.get("retry-after-ms", "")
-    if milliseconds.isdecimal():
-        return min(int(milliseconds) / 1000, _MAX_WAIT)
-    value = headers.get("retry-after", "")
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            seconds = (parsedate_to_datetime(value) - timezone.now()).total_seconds()
-        except (ValueError, TypeError):
-            return None
-    return min(max(0.0, seconds), _MAX_WAIT)
 
 
 def _infer_status(status: int, kinds: list[str]) -> int:

@@ -22,7 +22,7 @@ import httpx2
 from chatcore.base.extras import has_extra
 from chatcore.base.net import certificates
 from chatcore.providers.base import Connection
-from chatcore.providers.error_mapping import parse_retry_after
+from chatcore.providers.waits import parse_retry_after
 
 USES_AIOHTTP = has_extra("fast")
 if USES_AIOHTTP:

@@ -28,6 +28,7 @@ OURS = (
     "textkit.calendar",
     "textkit.code_blocks",
     "textkit.credentials",
+    "textkit.durations",
     "textkit.relative_days",
     "textkit.sentences",
     "textkit.stems",

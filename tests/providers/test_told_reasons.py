@@ -4,6 +4,7 @@ import asyncio
 import json
 import ssl
 from datetime import timedelta
+from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,90 @@ async def test_a_wait_in_a_field_is_read(name: str, value: object, scripted: Scr
     scripted.script(Reply(status=429, body=json.dumps(body).encode()))
     error = await catch_error(build_connection(scripted, "openai"))
     assert (type(error), error.retry_after) == (ProviderRateLimited, 7.0)
+
+
+WAITS_IN_WORDS = {
+    "Limite atteinte : 20 requêtes par 60 secondes. Réessayez dans 12 secondes.": 12,
+    "Zu viele Anfragen. Bitte in 20 Sekunden erneut versuchen.": 20,
+    "Versuchen Sie es in 2 Stunden und 5 Minuten erneut.": 7500,
+    "请求过于频繁，请稍后 30 秒再试": 30,
+    "レート制限に達しました。1分30秒後に再度お試しください。": 90,
+    "تم تجاوز الحد. حاول مرة أخرى بعد ٣٠ ثانية": 30,
+    "Слишком много запросов, повторите через 40 секунд": 40,
+    "Límite superado; inténtelo de nuevo en 2,5 segundos": 2.5,
+    "요청이 너무 많습니다. 15초 후에 다시 시도하세요.": 15,
+    "Quota reached, next slot: PT1M30S": 90,
+    "You exceeded 60 requests per 60 seconds.": None,
+    "The quota is 1500 requests in 24 hours.": None,
+    "每60秒最多20次": None,
+}
+
+
+@pytest.mark.parametrize(("message", "seconds"), WAITS_IN_WORDS.items())
+async def test_a_wait_is_read_in_any_language(
+    message: str, seconds: float | None, scripted: ScriptedModel
+) -> None:
+    scripted.script(build_refusal(429, message))
+    error = await catch_error(build_connection(scripted, "openai"))
+    assert (type(error), error.retry_after) == (ProviderRateLimited, seconds)
+
+
+def fill_time(value: object) -> object:
+    """Return a value in which a form of time stands for the time in 40 seconds."""
+    time = timezone.now() + timedelta(seconds=40)
+    if value == "HTTP":
+        return format_datetime(time, usegmt=True)
+    if value == "EPOCH":
+        return str(int(time.timestamp()))
+    return time.isoformat() if value == "ISO" else value
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Retry-After": "PT40S"},
+        {"Retry-After": "HTTP"},
+        {"Retry-After": "EPOCH"},
+        {"x-ms-retry-after-ms": "40000"},
+        {"x-ratelimit-reset": "40"},
+        {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "EPOCH"},
+        {"x-ratelimit-reset-tokens-minute": "40.2", "x-ratelimit-reset-requests-day": "33011.4"},
+        {"RateLimit": "limit=100, remaining=0, reset=40"},
+        {"RateLimit": '"burst";r=7;t=1, "daily";r=0;t=40'},
+    ],
+    ids=str,
+)
+async def test_a_wait_is_read_from_any_header(
+    headers: dict[str, str], scripted: ScriptedModel
+) -> None:
+    body = build_refusal(429, "Slow down.").body
+    filled_headers = {name: str(fill_time(value)) for name, value in headers.items()}
+    scripted.script(Reply(status=429, body=body, headers=filled_headers))
+    error = await catch_error(build_connection(scripted, "openai"))
+    assert isinstance(error, ProviderRateLimited)
+    assert error.retry_after == pytest.approx(40, abs=15)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"resets_in_seconds": 40},
+        {"retryAfterMs": 40_000},
+        {"estimated_time": 40.0},
+        {"retry_delay": {"seconds": 40}},
+        {"next_retry_at": "ISO"},
+        {"resets_at": "EPOCH"},
+        {"cooldown": "PT40S", "max_retries": 3, "retry": True},
+    ],
+)
+async def test_a_wait_is_read_from_a_field_of_any_name(
+    fields: dict[str, object], scripted: ScriptedModel
+) -> None:
+    filled_fields = {name: fill_time(value) for name, value in fields.items()}
+    scripted.script(build_refusal(429, "Slow down.", **filled_fields))
+    error = await catch_error(build_connection(scripted, "openai"))
+    assert isinstance(error, ProviderRateLimited)
+    assert error.retry_after == pytest.approx(40, abs=15)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
