@@ -27,9 +27,10 @@ def _is_of_library(row: dict[str, Any]) -> bool:
 async def describe_models(
     client: Any, connection: Connection, rows: list[Any], *, loaded_name: str = ""
 ) -> list[Any]:
-    """Return the rows with `context_window` and `capabilities`, as far as Ollama tells them.
+    """Return the rows with the `context_window` and `capabilities` that Ollama reports.
 
-    With `loaded_name` it loads this model first, which says with what window models run.
+    The model `loaded_name` is loaded first: Ollama reports the window that it really uses only for
+    models that are loaded.
     """
     root = re.sub(r"/v1/?\Z", "", connection.base_url)
     if loaded_name in {row["id"] for row in rows}:

@@ -168,7 +168,7 @@ class OneThreadHandler(ASGIHandler):
         handler = self._api_handler if is_api_path(request.path_info) else self
         try:
             response = handler.get_response(request)
-        except asyncio.CancelledError:  # the client has left, and nobody waits for a response
+        except asyncio.CancelledError:  # the client disconnected
             request.close()
             request_finished.send(sender=type(self))
             raise

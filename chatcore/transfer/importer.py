@@ -126,7 +126,6 @@ def import_session(
             "format", f"The file is not a session as this program exports it ({FORMAT})."
         )
     settings = read_section(export_data, "session", dict)
-    context_data = read_section(export_data, "context", dict)
     messages = read_section(export_data, "messages", list)
     section_items = [
         (section, read_section(export_data, section.name, list)) for section in load_sections()
@@ -139,6 +138,7 @@ def import_session(
     # Files are inspected before the transaction begins, because that may take long.
     attachments = links.read_files(messages, owner_id=owner.pk)
     links.restore_links(messages, rows)
+    context_data = read_section(export_data, "context", dict)
     imported_context = context.read_context(context_data, rows, last_seq)
     # A message of an export says how long its result was before it was cut.
     uncut_rows = [
@@ -160,12 +160,7 @@ def import_session(
                 **times,
             )
             if imported_context:
-                revisions.install_revision(
-                    draft.session.pk,
-                    base_version=FIRST_VERSION - 1,
-                    source=ContextRevision.Source.EDIT,
-                    **imported_context.revision_fields,
-                )
+                _install_context(draft.session, imported_context)
             for section, items in section_items:
                 _import_section(section, draft.session, items)
             on_stored(draft.session)
@@ -173,6 +168,15 @@ def import_session(
     archive_surplus_sessions(draft.session)
     draft.session.refresh_from_db()
     return draft.session
+
+
+def _install_context(session: Session, imported_context: context.ImportedContext) -> None:
+    revisions.install_revision(
+        session.pk,
+        base_version=FIRST_VERSION - 1,
+        source=ContextRevision.Source.EDIT,
+        **imported_context.revision_fields,
+    )
 
 
 def _import_section(section: SessionSection, session: Session, items: Sequence[object]) -> None:

@@ -20,6 +20,8 @@ MAX_TARGETS = 200
 # Of the threshold; more pinned messages than that leave too little room for others.
 MAX_PINNED_SHARE = 0.5
 NOT_SMALLER = "With the summary the context is not smaller than it was."
+WINDOW_UNKNOWN = "The model's context window is not known."
+WITHIN_THRESHOLD = "The context is within its threshold."
 
 
 def run(
@@ -48,12 +50,10 @@ def run(
     outcome that is not applied says why in `reason`.
     """
     if budget is None:
-        reason = "The model's context window is not known."
-        return _build_unchanged(transcript, measurement, "skipped", reason)
+        return _build_unchanged(transcript, measurement, "skipped", WINDOW_UNKNOWN)
     is_over_threshold = budget.is_over(measurement.tokens)
     if not is_over_threshold and not force:
-        reason = "The context is within its threshold."
-        return _build_unchanged(transcript, measurement, "skipped", reason)
+        return _build_unchanged(transcript, measurement, "skipped", WITHIN_THRESHOLD)
 
     # Counted once here, so that everything that is compared later was counted in the same way.
     counted_transcript = count_entry_tokens(transcript, policy)
@@ -84,13 +84,16 @@ def run(
     if outcome is None:
         reason = _explain_no_work(transcript, up_to_seq)
         return _build_unchanged(transcript, measurement, "skipped", reason)
+    return _refuse_damage(transcript, measurement, outcome)
 
-    # The last line of defense: a pass with a fault must not damage a conversation.
+
+def _refuse_damage(transcript: Transcript, measurement: Measurement, outcome: Outcome) -> Outcome:
+    """Return the outcome, or a failed one in the place of one that would damage a conversation."""
     violations = invariants.find_violations(transcript, outcome)
-    if violations:
-        reason = outcome.summary_error or " ".join(violations)
-        return _build_unchanged(transcript, measurement, "failed", reason)
-    return outcome
+    if not violations:
+        return outcome
+    reason = outcome.summary_error or " ".join(violations)
+    return _build_unchanged(transcript, measurement, "failed", reason)
 
 
 def compact_old_messages(transcript: Transcript, pass_context: PassContext) -> Outcome | None:

@@ -16,7 +16,7 @@ _STEPS = {
 
 
 def describe_policy(policy: Policy) -> str:
-    """Return when the policy acts and its steps, in the reader's language."""
+    """Return at what size the policy compacts, and its steps, in the reader's language."""
     steps = [_(_STEPS.get(stage, stage)) for stage in policy.stages]
     if policy.ledger.ratio:
         steps.append(_("facts are kept beside it as they were written"))

@@ -31,7 +31,7 @@ from compaction.memory.core.verify.numbers import NUMBER_WORDS
 from textkit.stems import fold_letters, list_pairs, list_stems, stem_word
 
 NEAR_MESSAGES = 8  # a correction without a word of its subject is about what was said so recently
-MIN_SUBJECT = 2  # words that a correction says, if only its place tells what it is about
+MIN_SUBJECT_WORDS = 2  # a correction with fewer is used only where it names what it corrects
 SUBJECT_SHARE = 0.5  # of the words of what is to be forgotten: a line about it has more of them
 
 Place = tuple[int, str]  # a sentence: the number of its message, and its text in one form
@@ -125,7 +125,7 @@ def _is_told(line: LedgerLine, tie: Tie | None) -> bool:
         return True
     if tie is None:
         return False
-    return tie.is_certain or len(list_subject(line.text)) >= MIN_SUBJECT
+    return tie.is_certain or len(list_subject(line.text)) >= MIN_SUBJECT_WORDS
 
 
 def find_forgotten(lines: Iterable[LedgerLine]) -> dict[Place, int]:

@@ -207,9 +207,9 @@ class _SummaryCheck:
         )
 
     def _is_exchanged(self, text: str) -> bool:
-        """Return whether the other speaker says "I" of an act, and the one that is named does not.
+        """Return whether the sentence names the wrong speaker: only the other one says "I did it".
 
-        Who says most words of a sentence tells nothing: each repeats what the other said.
+        The speaker who used most of the words is no sign, because each repeats the other's words.
         """
         subject = speakers.find_speaker(text)
         if subject is None:

@@ -76,5 +76,5 @@ def claims_act(text: str, verb_stems: set[str]) -> bool:
 
 
 def is_demand(act: str) -> bool:
-    """Return whether an act is one of which only a user is the subject."""
+    """Return whether only a user can have done an act, for example asked for something."""
     return bool(_DEMAND.match(act))

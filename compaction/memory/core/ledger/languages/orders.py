@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from compaction.memory.core.verify.languages import FREQUENT_WORDS
 from textkit.stems import is_unspaced
 
-MAX_WORDS = 16  # of an order; a longer sentence tells more than one
+MAX_ORDER_WORDS = 16  # a longer sentence usually holds more than one order
 MAX_CHARS = 40  # the same, where no spaces stand between words
 
 
@@ -108,7 +108,7 @@ def is_order(text: str) -> bool:
             and not _UNSPACED_PRESENT.search(text)
         )
     words = _WORD.findall(text)
-    if not 2 <= len(words) <= MAX_WORDS or _SUBJECT.search(text):
+    if not 2 <= len(words) <= MAX_ORDER_WORDS or _SUBJECT.search(text):
         return False
     language = _find_language(frozenset(words), _WORD.findall(_ANSWER.sub("", text)))
     if not language:
