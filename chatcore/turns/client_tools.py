@@ -8,7 +8,7 @@ from typing import Any
 
 from chatcore.context.live_messages import ActiveRevision
 from chatcore.events.types import EventType, NewEvent, ToolCallCompletedPayload
-from chatcore.models import MAX_TOOL_NAME, Message, Session, Turn
+from chatcore.models import Message, Session, Turn
 from chatcore.providers.base import Request, StreamEnd, Tool, ToolCall
 from chatcore.providers.protocols import load_protocol
 from chatcore.sessions.tool_calls import find_calling_message, load_results, query_results
@@ -19,6 +19,7 @@ from chatcore.tools.output import ToolOutput
 from chatcore.turns.messages import append_message, build_created_event
 
 MAX_TOOLS = 128  # of a request over REST; providers limit those of the compatible APIs
+MAX_NAME_CHARS = 1_024  # of a tool; no provider accepts a longer name than `fit_name` makes of it
 # The key of a stored tool under which an API notes how its client knows the tool.
 CLIENT_FORM = "client"
 WHERE_TO_CHANGE = (
@@ -75,8 +76,8 @@ def validate_tools(
     for index, tool in enumerate(definitions):
         name = tool["name"]
         parameters = {"type": "object", "properties": {}} | dict(tool.get("parameters") or {})
-        if not (name.strip() and name.isprintable() and len(name) <= MAX_TOOL_NAME):
-            detail = f"A name of at most {MAX_TOOL_NAME} characters."
+        if not (name.strip() and name.isprintable() and len(name) <= MAX_NAME_CHARS):
+            detail = f"A name of at most {MAX_NAME_CHARS:,} characters."
             raise InvalidClientTools(f"tools[{index}].name", detail)
         if name in used_names:
             raise InvalidClientTools(f"tools[{index}].name", "Another tool has this name.")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from chatcore.base.rest import limits
 from chatcore.base.rest.problems import InvalidFieldError, TooLargeProblem
-from chatcore.contrib.compat.known_types import Handling, find_handling
+from chatcore.contrib.compat.known_types import Handling, describe_left_out, find_handling
 from chatcore.files import intake
 from chatcore.models import Attachment
 from chatcore.sessions.wrapping import find_words
@@ -42,6 +42,11 @@ class Content(NamedTuple):
     text: str = ""
     files: tuple[Attachment, ...] = ()
     left_out: tuple[str, ...] = ()
+
+    @property
+    def user_text(self) -> str:
+        """The texts of a user's message; where nothing is left of it, what was left out."""
+        return self.text or ("" if self.files else describe_left_out(self.left_out))
 
 
 def parse_content(

@@ -6,7 +6,7 @@ the header X-Ignored-Fields, and logged once, so that it never ends a conversati
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cache
 
@@ -126,6 +126,18 @@ MESSAGES_TOOLS: Mapping[str, Handling] = {
     "tool_search_tool_bm25": Handling.LEFT_OUT,
     "tool_search_tool_regex": Handling.LEFT_OUT,
 }
+# Other choices of a tool are left out: the model may call any tool, or none.
+COMPLETIONS_CHOICES: Mapping[str, Handling] = {
+    "function": Handling.CARRIED,
+    "allowed_tools": Handling.CARRIED,
+    "custom": Handling.AS_FUNCTION,
+}
+MESSAGES_CHOICES: Mapping[str, Handling] = {
+    "auto": Handling.CARRIED,
+    "any": Handling.CARRIED,
+    "tool": Handling.CARRIED,
+    "none": Handling.CARRIED,
+}
 MESSAGES_BLOCKS: Mapping[str, Handling] = {
     "text": Handling.CARRIED,
     "image": Handling.CARRIED,
@@ -154,8 +166,10 @@ TABLES: Mapping[str, Mapping[str, Handling]] = {
     "responses.input": RESPONSES_ITEMS,
     "chat_completions.tools": COMPLETIONS_TOOLS,
     "chat_completions.content": COMPLETIONS_PARTS,
+    "chat_completions.tool_choice": COMPLETIONS_CHOICES,
     "responses.content": RESPONSES_PARTS,
     "messages.tools": MESSAGES_TOOLS,
+    "messages.tool_choice": MESSAGES_CHOICES,
     "messages.content": MESSAGES_BLOCKS,
 }
 
@@ -167,6 +181,20 @@ def find_handling(table: str, type: str) -> Handling:
         log_unknown(table, type[:64])
         return Handling.LEFT_OUT
     return handling
+
+
+def name_unknown_choice(table: str, choice: object) -> str:
+    """Return the name of a choice of a tool whose type is not known; empty for another one."""
+    type = choice.get("type") if isinstance(choice, Mapping) else None
+    if not isinstance(type, str) or find_handling(table, type) is not Handling.LEFT_OUT:
+        return ""
+    return f"tool_choice.{type[:64]}"
+
+
+def describe_left_out(types: Iterable[str]) -> str:
+    """Return what stands in place of a user's message of which nothing else is left."""
+    names = ", ".join(dict.fromkeys(type[:64] for type in types))
+    return f"[Left out, because it is not supported here: {names}]" if names else ""
 
 
 def drop_date(type: str) -> str:

@@ -19,7 +19,7 @@ __all__ = ["client", "gpt"]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 LONG_NAME = "mcp__plugin_developer-tools_chrome-devtools__performance_analyze_insight"
-NAMES = (LONG_NAME, "files.read", "Datei öffnen")
+NAMES = (LONG_NAME, "files.read", "Datei öffnen", "mcp__" + "a_long_name_of_a_server_" * 12)
 QUESTION: Any = [{"role": "user", "content": "Analyze it."}]
 
 

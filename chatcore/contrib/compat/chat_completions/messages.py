@@ -22,6 +22,7 @@ from chatcore.contrib.compat.content_parts import (
     require_object,
 )
 from chatcore.contrib.compat.custom_tools import build_arguments
+from chatcore.contrib.compat.known_types import Handling, find_handling
 from chatcore.contrib.compat.sealed_data import SEAL_NAME, unseal
 from chatcore.models import Attachment, Message, Turn
 from chatcore.providers.base import ToolCall, Usage
@@ -71,6 +72,8 @@ def parse_messages(
             elif text:
                 add_system_text(client_messages, text)
             continue
+        message, unknown_types = _drop_unknown_calls(message)
+        left_out += [f"messages.tool_calls.{type[:64]}" for type in unknown_types]
         client_message = _parse_message(message, content, path, model)
         if client_message.has_content:
             client_messages.append(client_message)
@@ -113,11 +116,32 @@ def _parse_message(
         return ClientMessage(role=role, content=content.text, call_id=call_id)
     limit_text(content.text, path)
     if role == "user":
-        return ClientMessage(role=role, content=content.text, files=content.files)
+        return ClientMessage(role=role, content=content.user_text, files=content.files)
     text = content.text or parse_text(message.get("refusal") or "", f"{path}.refusal")
     calls = tuple(_parse_calls(message.get("tool_calls"), f"{path}.tool_calls"))
     provider_data = _read_provider_data(message, model)
     return ClientMessage(role=role, content=text, calls=calls, provider_data=provider_data)
+
+
+def _drop_unknown_calls(
+    message: Mapping[str, object],
+) -> tuple[Mapping[str, object], list[str]]:
+    """Return a message without calls of types that are left out, and these types."""
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list):
+        return message, []
+    types = [
+        str(call.get("type") or "function") if isinstance(call, Mapping) else "function"
+        for call in calls
+    ]
+    is_left_out = [
+        find_handling("chat_completions.tools", type) is Handling.LEFT_OUT for type in types
+    ]
+    if not any(is_left_out):
+        return message, []
+    kept_calls = [call for call, is_out in zip(calls, is_left_out, strict=True) if not is_out]
+    unknown_types = [type for type, is_out in zip(types, is_left_out, strict=True) if is_out]
+    return {**message, "tool_calls": kept_calls}, unknown_types
 
 
 def _read_provider_data(message: Mapping[str, Any], model: AiModel) -> dict[str, object]:

@@ -22,7 +22,12 @@ from chatcore.contrib.compat.chat_completions.messages import parse_messages
 from chatcore.contrib.compat.client_messages import ClientFunction, ClientMessage, build_tools
 from chatcore.contrib.compat.content_parts import iterate_objects
 from chatcore.contrib.compat.custom_tools import CustomDescription
-from chatcore.contrib.compat.known_types import Handling, find_handling, log_unknown
+from chatcore.contrib.compat.known_types import (
+    Handling,
+    find_handling,
+    log_unknown,
+    name_unknown_choice,
+)
 from chatcore.contrib.compat.model_aliases import find_model
 from chatcore.contrib.compat.programs import (
     MAX_SESSION_NAME_CHARS,
@@ -85,6 +90,17 @@ class CustomTool(Body):
     custom: CustomDescription
 
 
+class AllowedTools(Body):
+    """The only tools that are offered to the model, as in responses."""
+
+    mode: Literal["auto", "required"] = "auto"
+    tools: list[dict[str, object]]
+
+
+class AllowedChoice(Body):
+    allowed_tools: AllowedTools
+
+
 class StreamOptions(Body):
     include_usage: bool | None = None
 
@@ -141,6 +157,7 @@ def parse_completion_request(
     model = get_usable_model(user, body.model)
     system, messages, left_out_parts = parse_messages(values.get("messages"), model)
     definitions, left_out_tools = _parse_tools(body.tools)
+    choice, definitions, unknown_choices = _parse_choice(values.get("tool_choice"), definitions)
     tools = build_tools(definitions, model)
     unknown_fields = list_unknown_fields(values, KNOWN_FIELDS, model)
     if not find_program(headers, values):
@@ -151,7 +168,7 @@ def parse_completion_request(
         system=system,
         messages=messages,
         tools=tools,
-        params=_parse_params(values, model, has_tools=bool(tools)),
+        params=_parse_params(values, model, choice, has_tools=bool(tools)),
         stream=body.stream,
         include_usage=bool(body.stream_options.include_usage),
         thread=name_thread(parse_session_name(values, headers), headers, values, keeping),
@@ -160,6 +177,7 @@ def parse_completion_request(
             *_list_ignored_fields(values, model),
             *leave_out(unknown_fields),
             *left_out_tools,
+            *unknown_choices,
             *left_out_parts,
         ),
     )
@@ -184,6 +202,29 @@ def _parse_tools(
             case _:
                 left_out.append(f"tools.{type[:64]}")
     return definitions, left_out
+
+
+def _parse_choice(
+    choice: object, definitions: list[dict[str, Any]]
+) -> tuple[object, list[dict[str, Any]], list[str]]:
+    """Return the choice of a tool, the tools that are offered, and what was left out.
+
+    Providers of other protocols know no `allowed_tools`, and a model that does not see the other
+    tools cannot call them.
+    """
+    left_out = name_unknown_choice("chat_completions.tool_choice", choice)
+    if left_out:
+        return None, definitions, [left_out]
+    if not isinstance(choice, Mapping):
+        return choice, definitions, []
+    if choice.get("type") == "custom":
+        return {"type": "function", "function": choice.get("custom")}, definitions, []
+    if choice.get("type") != "allowed_tools":
+        return choice, definitions, []
+    allowed = AllowedChoice.parse(choice, "tool_choice").allowed_tools
+    functions = [tool.get(str(tool.get("type"))) for tool in allowed.tools]
+    names = [each.get("name") for each in functions if isinstance(each, Mapping)]
+    return allowed.mode, [each for each in definitions if each["name"] in names], []
 
 
 def _flatten_grammar(tool: Mapping[str, object]) -> Mapping[str, object]:
@@ -290,15 +331,14 @@ def parse_on_divergence(headers: Mapping[str, str]) -> OnDivergence | None:
 
 
 def _parse_params(
-    body: Mapping[str, object], model: AiModel, *, has_tools: bool
+    body: Mapping[str, object], model: AiModel, choice: object, *, has_tools: bool
 ) -> dict[str, object]:
     """Return the parameters for the provider, checked like those of a session."""
-    values = dict(body)
+    values = {name: value for name, value in body.items() if name != "tool_choice"}
+    if choice is not None:
+        values["tool_choice"] = choice
     # OpenAI's newer name for the same limit.
     values["max_tokens"] = body.get("max_completion_tokens") or body.get("max_tokens")
-    choice = body.get("tool_choice")
-    if isinstance(choice, Mapping) and choice.get("type") == "custom":
-        values["tool_choice"] = {"type": "function", "function": choice.get("custom")}
     names = PROVIDER.param_names if has_tools else PROVIDER.param_names - TOOL_PARAMS
     extra_names = list_extra_names(model.provider) - names - TOOL_PARAMS
     params = _select_params(values, names)

@@ -16,8 +16,8 @@ from chatcore.contrib.compat.content_parts import (
     parse_text,
     require_object,
 )
-from chatcore.contrib.compat.known_types import Handling, find_handling
-from chatcore.contrib.compat.messages.request_tools import CacheControl
+from chatcore.contrib.compat.known_types import Handling, describe_left_out, find_handling
+from chatcore.contrib.compat.messages.request_tools import CacheControl, is_unknown_mark
 from chatcore.models import Attachment
 from chatcore.providers.base import ToolCall
 from chatcore.providers.provider_data import CALL, THOUGHT, is_usual_order
@@ -52,6 +52,13 @@ class Blocks:
     def text(self) -> str:
         """The texts, as paragraphs of one."""
         return join_texts(self.texts)
+
+    @property
+    def user_text(self) -> str:
+        """The texts of a user's message; where nothing is left of it, what was left out."""
+        if self.text or self.files or self.results or self.compactions:
+            return self.text
+        return describe_left_out(name.rpartition(".")[2] for name in self.left_out)
 
     @property
     def answer_text(self) -> str:
@@ -90,10 +97,18 @@ def parse_blocks(content: object, path: str, accepted_types: Sequence[str]) -> B
     return blocks
 
 
-def parse_cache_control(block: Mapping[str, object], path: str) -> dict[str, object] | None:
-    """Return the mark of a block that its provider is to cache up to here; None if it has none."""
+def parse_cache_control(
+    block: Mapping[str, object], path: str, left_out: list[str]
+) -> dict[str, object] | None:
+    """Return the mark of a block that its provider is to cache up to here; None if it has none.
+
+    One that is not known is named in `left_out`.
+    """
     value = block.get("cache_control")
     if value is None:
+        return None
+    if is_unknown_mark(value):
+        left_out.append("messages.content.cache_control")
         return None
     return CacheControl.parse(value, f"{path}.cache_control").model_dump(exclude_none=True)
 
@@ -105,7 +120,8 @@ def _add_block(blocks: Blocks, type: str, block: Mapping[str, object], path: str
     if type == "compaction":
         blocks.compactions.append((path, block))
         return
-    blocks.cache_control = parse_cache_control(block, path) or blocks.cache_control
+    mark = parse_cache_control(block, path, blocks.left_out)
+    blocks.cache_control = mark or blocks.cache_control
     if type == "text":
         text = parse_text(block.get("text"), f"{path}.text")
         blocks.texts.append(text)

@@ -98,7 +98,7 @@ def _parse_message(
             yield _parse_result(result, result_path, parsed_input)
         yield ClientMessage(
             role="user",
-            content=limit_text(blocks.text, content_path),
+            content=limit_text(blocks.user_text, content_path),
             files=tuple(blocks.files),
             provider_data=_build_provider_data(blocks, model),
         )
@@ -133,7 +133,7 @@ def _parse_result(block: Mapping[str, object], path: str, parsed_input: Input) -
     is_error = block.get("is_error") or False
     if not isinstance(is_error, bool):
         raise InvalidFieldError(f"{path}.is_error", "Either true or false.")
-    mark = parse_cache_control(block, path) or blocks.cache_control
+    mark = parse_cache_control(block, path, parsed_input.left_out) or blocks.cache_control
     return ClientMessage(
         role="tool",
         content=blocks.text,

@@ -25,6 +25,7 @@ from chatcore.contrib.compat.chat_completions.request import (
     refuse_fields,
 )
 from chatcore.contrib.compat.client_messages import build_tools
+from chatcore.contrib.compat.known_types import name_unknown_choice
 from chatcore.contrib.compat.messages.context_edits import (
     ContextEdits,
     ContextManagement,
@@ -274,6 +275,7 @@ def parse_message_request(
     """
     is_program = bool(isinstance(values, Mapping) and find_program(headers, values))
     values, unknown_edits = drop_unknown_edits(values) if is_program else (values, [])
+    values, unknown_choices = _drop_unknown_choice(values)
     body = MessageBody.parse(values)
     model = get_usable_model(user, body.model)
     unknown_fields = list_unknown_fields(values, KNOWN_FIELDS, model)
@@ -314,12 +316,20 @@ def parse_message_request(
             *_list_ignored_fields(values, headers, model),
             *leave_out([*unknown_fields, *unknown_edits]),
             *left_out,
+            *unknown_choices,
             *parsed_input.left_out,
         ),
         edits=edits,
         compaction=parsed_input.compaction,
     )
     return request.put_in(thread) if thread.name else request
+
+
+def _drop_unknown_choice(body: Any) -> tuple[Any, list[str]]:
+    """Return a body without a choice of a tool whose type is not known, and its name."""
+    choice = body.get("tool_choice") if isinstance(body, Mapping) else None
+    name = name_unknown_choice("messages.tool_choice", choice)
+    return ({**body, "tool_choice": None}, [name]) if name else (body, [])
 
 
 def _list_ignored_fields(

@@ -8,12 +8,21 @@ from pydantic import AfterValidator, Field
 from chatcore.contrib.compat.bodies import Body, FilledText
 from chatcore.contrib.compat.client_messages import ClientFunction
 from chatcore.contrib.compat.content_parts import iterate_objects
-from chatcore.contrib.compat.known_types import Handling, drop_date, find_handling
+from chatcore.contrib.compat.known_types import (
+    Handling,
+    drop_date,
+    find_handling,
+    log_unknown,
+)
 from chatcore.contrib.compat.messages.client_tools import build_client_tool
 from chatcore.providers.protocols import load_protocol
 from models_registry.models import AiModel
 
 SERVER_SEARCH = "tool_search_tool_"  # begins the types of Anthropic's own searches for tools
+
+
+MARK_TYPES = ("ephemeral",)
+MARK_TIMES = ("5m", "1h")
 
 
 class CacheControl(Body):
@@ -26,6 +35,19 @@ class CacheControl(Body):
 def _drop_nulls(schema: Mapping[str, object]) -> dict[str, object]:
     """Return a schema in which an empty list of properties may be null."""
     return {name: part for name, part in schema.items() if part is not None}
+
+
+def is_unknown_mark(mark: object) -> bool:
+    """Return True for a mark of a later version, by its type or its time; it is left out."""
+    if not isinstance(mark, Mapping):
+        return False
+    type, ttl = mark.get("type"), mark.get("ttl")
+    is_known = (not isinstance(type, str) or type in MARK_TYPES) and (
+        not isinstance(ttl, str) or ttl in MARK_TIMES
+    )
+    if not is_known:
+        log_unknown("marks of the cache", f"{type} {ttl}"[:64])
+    return not is_known
 
 
 class MessageTool(ClientFunction):
@@ -92,6 +114,9 @@ def parse_tools(
             left_out.append(f"tools.{type[:64]}")
             names.add(str(tool.get("name")))
         else:
+            if is_unknown_mark(tool.get("cache_control")):
+                left_out.append("tools.cache_control")
+                tool = {**tool, "cache_control": None}
             definition = MessageTool.parse(tool, path).build_definition()
             is_deferred = bool(tool.get("defer_loading"))
             if is_deferred and not has_search:

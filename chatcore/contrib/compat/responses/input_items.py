@@ -166,9 +166,9 @@ class _InputParser:
             elif content.text:
                 add_system_text(self.result.messages, content.text)
         elif role == "user":
-            if content.text or content.files:
+            if content.user_text or content.files:
                 self.result.messages.append(
-                    ClientMessage(role="user", content=content.text, files=content.files)
+                    ClientMessage(role="user", content=content.user_text, files=content.files)
                 )
         elif role == "assistant":
             phase = item.get("phase")

@@ -20,7 +20,6 @@ from chatcore.contrib.compat.chat_completions.request import (
 )
 from chatcore.contrib.compat.client_messages import ClientMessage, build_tools
 from chatcore.contrib.compat.content_parts import join_texts
-from chatcore.contrib.compat.known_types import RESPONSES_TOOLS
 from chatcore.contrib.compat.programs import (
     MAX_SESSION_NAME_CHARS,
     SESSION_HEADER,
@@ -457,15 +456,11 @@ def _build_echo(body: ResponseBody, tools: RequestTools, model: AiModel) -> dict
 def _build_choice(body: ResponseBody, tools: RequestTools) -> tuple[object, list[str]]:
     """Return the choice of a tool in the words of chat completions, and what was left out of it.
 
-    A tool that is left out cannot be chosen. Raises the 400 problem for a type that is neither
-    known nor among the tools.
+    A tool that is left out, or is not known, cannot be chosen.
     """
     choice = body.tool_choice
     if not isinstance(choice, TypeChoice):
         return (choice if isinstance(choice, str) else choice.build_param()), []
-    types = RESPONSES_TOOLS.keys() | {tool.get("type") for tool in body.tools}
-    if choice.type not in types:
-        raise InvalidFieldError("tool_choice.type", "None of the tools has this type.")
     name = tools.find_by_type(choice.type)
     if name is None:
         return "auto", [f"tool_choice.{choice.type[:64]}"]
