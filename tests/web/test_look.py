@@ -32,6 +32,32 @@ def test_a_phone_has_a_drawer_and_no_sideways_scroll(page: Page, session: Sessio
 
 
 @pytest.mark.slow
+def test_the_list_of_chats_is_folded_until_it_is_kept_open(page: Page, session: Session) -> None:
+    sidebar = page.locator(".sidebar")
+    page.goto(f"/c/{session.pk}/")
+    page.get_by_role("button", name="Keep this list open").click()
+    expect(sidebar).to_be_hidden()
+    expect(page.get_by_role("button", name="Chats")).to_be_focused()
+    for path in (f"/c/{session.pk}/", "/settings/", "/projects/"):
+        page.goto(path)
+        expect(sidebar).to_be_hidden()
+        page.get_by_role("button", name="Chats").click()
+        expect(sidebar).to_be_visible()
+    page.get_by_role("button", name="Keep this list open", pressed=False).click()
+    page.keyboard.press("Escape")
+    expect(sidebar).to_be_visible()
+    page.keyboard.press("Control+.")
+    expect(sidebar).to_be_hidden()
+    page.keyboard.press("Control+.")
+    expect(page.get_by_role("button", name="Keep this list open", pressed=True)).to_be_focused()
+    page.set_viewport_size(PHONE)  # type: ignore[arg-type]
+    expect(sidebar).to_be_hidden()
+    page.keyboard.press("Control+.")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    expect(sidebar).to_be_visible()
+
+
+@pytest.mark.slow
 def test_light_and_dark_follow_the_system_until_one_is_chosen(page: Page, session: Session) -> None:
     page.emulate_media(color_scheme="dark")
     page.goto("/new/")

@@ -47,7 +47,8 @@ def test_a_person_makes_a_project_and_its_chat_is_told_all_of_it(
     page: Page, model: AiModel, scripted: ScriptedModel, tmp_path: Path
 ) -> None:
     page.goto("/new/")
-    expect(page.locator(".side-projects")).to_have_count(0)
+    page.get_by_role("link", name="Projects", exact=True).click()
+    expect(page.locator("h1")).to_have_text("Projects")
     page.keyboard.press("Control+k")
     page.keyboard.type("New project")
     page.get_by_role("option", name="New project").click()

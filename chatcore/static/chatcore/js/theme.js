@@ -1,16 +1,18 @@
-// Apply the theme before the first paint, and store the time zone for the dates in the list of
-// chats.
+// Apply the theme and the folded sidebar before the first paint, and store the time zone for the
+// dates in the list of chats.
 "use strict";
 (() => {
   const root = document.documentElement;
 
-  const stored = () => {
+  const load = (name) => {
     try {
-      return localStorage.getItem("theme") ?? "auto";
+      return localStorage.getItem(name);
     } catch {
-      return "auto"; // storage is forbidden: follow the system
+      return null; // storage is forbidden
     }
   };
+
+  const stored = () => load("theme") ?? "auto"; // follow the system
 
   const show = (theme) => {
     if (theme === "auto") delete root.dataset.theme;
@@ -31,6 +33,7 @@
       (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
 
   show(stored());
+  root.toggleAttribute("data-folded", load("sidebar") === "folded");
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
   document.cookie = `tz=${timeZone}; path=${root.dataset.home}; max-age=31536000; samesite=lax`;
 
