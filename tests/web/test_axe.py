@@ -176,7 +176,7 @@ def list_screens(page: Page, session: Session) -> dict[str, Callable[[], Any]]:
             lambda: expect(page.locator("#dialog .token-made")).to_be_visible(),
         ),
         "print page": open_screen(f"{chat}print/", show_copy),
-        "shared page": open_screen(f"/s/{create_share(session)[1]}/", show_copy),
+        "shared page": open_screen(f"/s/{create_share(session).token}/", show_copy),
         "temporary chat chosen": open_screen(
             "/new/", lambda: page.get_by_label("Temporary chat").check()
         ),

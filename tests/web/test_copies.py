@@ -99,7 +99,7 @@ def test_hostile_texts_stay_texts(guarded_page: Page, session: Session, kind: st
         if kind == "in print":
             guarded_page.goto(f"/c/{chat.pk}/print/")
         else:
-            _share, token = create_share(chat, with_tools=True, with_files=True)
+            token = create_share(chat, with_tools=True, with_files=True).token
             guarded_page.goto(f"/s/{token}/")
         expect(guarded_page.locator(".prose:not([data-shown])")).to_have_count(0)
         check_page_is_sound(guarded_page)

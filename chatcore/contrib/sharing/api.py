@@ -44,7 +44,7 @@ class NewShareSerializer(StrictSerializer):
 
 
 class ShareSerializer(serializers.ModelSerializer[Share]):
-    """A link to what a session held when the link was made. The link itself is not stored."""
+    """A link to what a session held when the link was made."""
 
     session = serializers.UUIDField(source="session_id")
 
@@ -64,7 +64,7 @@ class ShareSerializer(serializers.ModelSerializer[Share]):
 
 
 class CreatedShareSerializer(ShareSerializer):
-    """A new link. `url` is shown only this once; without a public URL it is a path."""
+    """A new link. `url` is returned only now; without a public URL it is a path."""
 
     url = serializers.CharField()
 
@@ -129,8 +129,8 @@ class SessionShareListView(GenericAPIView[Share]):
         choices: dict[str, Any] = dict(serializer.validated_data)
         days = choices.pop("expires_in_days")
         try:
-            share, token = create_share(session, **choices, days=days)
+            share = create_share(session, **choices, days=days)
         except SharingRefused as refusal:
             raise Problem(409, "sharing_refused", str(refusal)) from None
-        url = f"{settings.PUBLIC_URL}{reverse('shared_chat', args=[token])}"
+        url = f"{settings.PUBLIC_URL}{reverse('shared_chat', args=[share.token])}"
         return Response({**ShareSerializer(share).data, "url": url}, status=201)

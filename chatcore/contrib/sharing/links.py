@@ -1,7 +1,5 @@
 """Read-only links to chats: made and revoked by their owners, and found by their secret part."""
 
-import hashlib
-import secrets
 from datetime import timedelta
 from typing import Any
 
@@ -13,13 +11,12 @@ from django.utils import timezone
 from chatcore.accounts import audit
 from chatcore.base.databases.person_lock import lock_person
 from chatcore.base.keeping import refuse_if_kept
-from chatcore.contrib.sharing.models import Share, ShareQuerySet
+from chatcore.contrib.sharing.models import Share, ShareQuerySet, digest_token
 from chatcore.models import Message, Session
 from chatcore.transfer.transcript import list_spans, select_current_messages
 
 MAX_SHARES = 1_000  # open links of a user
 MAX_DAYS = 3650
-TOKEN_BYTES = 24
 
 
 class SharingRefused(Exception):
@@ -40,15 +37,14 @@ def is_sharing_allowed() -> bool:
 
 def create_share(
     session: Session, *, with_tools: bool = False, with_files: bool = False, days: int | None = None
-) -> tuple[Share, str]:
-    """Share what a chat holds now; return the row and the secret of its link, which is not stored.
+) -> Share:
+    """Share what a chat holds now; `token` of the row is the secret part of its link.
 
     Raises SharingRefused, Kept if the owner's words must stay, and Session.DoesNotExist.
     """
     if not is_sharing_allowed():
         raise SharingRefused("Sharing is off on this server.")
     refuse_if_kept(session.owner_id)
-    token = secrets.token_urlsafe(TOKEN_BYTES)
     with transaction.atomic():
         lock_person(session.owner_id)
         if Share.objects.filter_open().filter(owner=session.owner_id).count() >= MAX_SHARES:
@@ -58,19 +54,20 @@ def create_share(
         spans = list_spans(messages)
         if not spans:
             raise SharingRefused("There is nothing to share yet.")
-        share = Share.objects.create(
+        share = Share(
             owner_id=session.owner_id,
             session=session,
             title=session.title,
-            digest=digest_token(token),
             spans=spans,
             last_seq=spans[-1][1],
             with_tools=with_tools,
             with_files=with_files,
             expires_at=timezone.now() + timedelta(days=days) if days else None,
         )
+        share.digest = digest_token(share.token)
+        share.save(force_insert=True)
         audit.record("share.made", target=session, detail=str(share.pk))
-    return share, token
+    return share
 
 
 def revoke_shares(owner: object, **which: object) -> int:
@@ -105,8 +102,3 @@ def find_share(token: str) -> Share | None:
         return None
     shares = Share.objects.filter_open().select_related("session")
     return shares.filter(digest=digest_token(token)).first()
-
-
-def digest_token(token: str) -> str:
-    """Return what is stored of the secret part of a link."""
-    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,11 +1,14 @@
 """A link under which anybody reads a chat as it was; the link is not stored, only its digest."""
 
+import base64
+import hashlib
 import uuid
 
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.crypto import constant_time_compare, salted_hmac
 
 from chatcore.extension import exclude_kept
 from chatcore.models import Message, Session
@@ -61,9 +64,25 @@ class Share(models.Model):
     def __str__(self) -> str:
         return f"{self.session_id} up to {self.last_seq}"
 
+    @property
+    def token(self) -> str:
+        """The secret part of its link, made of the id and the server's secret key.
+
+        Empty where the link was made otherwise: by an earlier version, or with another secret key.
+        """
+        mac = salted_hmac("chatcore.contrib.sharing", self.pk.hex, algorithm="sha256").digest()
+        token = base64.urlsafe_b64encode(mac).decode().rstrip("=")
+        is_own = not self.digest or constant_time_compare(self.digest, digest_token(token))
+        return token if is_own else ""
+
     def select_messages(self) -> list[MessageQuerySet]:
         """Return the messages that it shows, one query for each span; deleted ones are gone."""
         messages = Message.objects.filter(session=self.session_id)
         if not self.with_tools:
             messages = messages.exclude(role=Message.Role.TOOL)
         return [messages.filter(seq__range=span) for span in self.spans]
+
+
+def digest_token(token: str) -> str:
+    """Return what is stored of the secret part of a link."""
+    return hashlib.sha256(token.encode()).hexdigest()

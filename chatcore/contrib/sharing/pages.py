@@ -19,7 +19,7 @@ from django.views.decorators.http import require_GET, require_POST, require_safe
 from chatcore.base.keeping import Kept
 from chatcore.contrib.sharing import links
 from chatcore.contrib.sharing.links import find_share
-from chatcore.contrib.sharing.models import Share, ShareQuerySet
+from chatcore.contrib.sharing.models import Share
 from chatcore.files import output_store
 from chatcore.models import Attachment, Session
 from chatcore.transfer.transcript import read_parts
@@ -54,9 +54,13 @@ class ShareForm(forms.Form):
     days = forms.ChoiceField(choices=[(days, days) for days in DAYS], required=False)
 
 
-def list_links(request: HttpRequest) -> ShareQuerySet:
-    """Return the user's newest links, with their sessions."""
-    return links.list_shares(request.user.pk).select_related("session")[:MAX_LISTED]
+def list_links(request: HttpRequest, **which: object) -> list[dict[str, object]]:
+    """Return the user's newest links that the filters name: each row, and its whole address."""
+    rows = links.list_shares(request.user.pk).filter(**which).select_related("session")
+    return [
+        {"share": row, "address": build_link(request, row.token) if row.token else ""}
+        for row in rows[:MAX_LISTED]
+    ]
 
 
 @login_required
@@ -71,7 +75,7 @@ def show_share_dialog(request: HttpRequest, pk: UUID) -> HttpResponse:
 @require_POST
 @use_local_time
 def create_link(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """Make a link and show it, this once."""
+    """Make a link and show it."""
     session = get_own_chat(request, pk)
     form = ShareForm(request.POST)
     if not form.is_valid():
@@ -79,12 +83,12 @@ def create_link(request: HttpRequest, pk: UUID) -> HttpResponse:
     choices = form.cleaned_data
     days = int(choices.pop("days") or 0)
     try:
-        _share, token = links.create_share(session, **choices, days=days or None)
+        share = links.create_share(session, **choices, days=days or None)
     except Session.DoesNotExist:
         raise Http404 from None
     except (links.SharingRefused, Kept) as refusal:
         return _render_dialog(request, session, {"refusal": _describe(refusal)})
-    return _render_dialog(request, session, {"link": build_link(request, token)})
+    return _render_dialog(request, session, {"link": build_link(request, share.token)})
 
 
 @login_required
@@ -120,10 +124,9 @@ def _describe(refusal: links.SharingRefused | Kept) -> str:
 def _render_dialog(
     request: HttpRequest, session: Session, values: dict[str, object] | None = None
 ) -> HttpResponse:
-    own_links = links.list_shares(request.user.pk).filter(session=session)
     context = {
         "chat": session,
-        "links": own_links.select_related("session")[:MAX_LISTED],
+        "links": list_links(request, session=session),
         "is_allowed": links.is_sharing_allowed(),
     }
     return render(request, "sharing/_dialog.html", context | (values or {}))

@@ -177,6 +177,21 @@ def test_the_owner_lists_and_revokes_links_and_the_log_knows(
     ]
 
 
+def test_the_page_shows_a_link_again_unless_another_key_made_it(
+    api: APIClient, talk: Session, settings: Any
+) -> None:
+    url = share(api, talk)
+    pages = APIClient()
+    pages.force_login(talk.owner)
+    for path in (f"/c/{talk.pk}/share/", "/settings/"):
+        assert f"http://testserver{url}</code>" in pages.get(path).content.decode()
+    settings.SECRET_KEY = "another key of this server, as long as it has to be"
+    pages.force_login(talk.owner)
+    page = pages.get("/settings/").content.decode()
+    assert "made " in page
+    assert "/s/" not in page
+
+
 def test_an_empty_chat_is_not_shared(api: APIClient, session: Session) -> None:
     answer = api.post(f"/api/v1/sessions/{session.pk}/shares", {}, format="json")
     assert answer.status_code == 409
