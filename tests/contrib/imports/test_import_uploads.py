@@ -1,6 +1,7 @@
 """Imports by upload: pieces, a worker that goes on after a death, and the page at the end."""
 
 import json
+import re
 from datetime import timedelta
 from typing import Any
 from zipfile import ZipFile
@@ -49,7 +50,7 @@ def upload(api: APIClient, content: bytes, size: int = 100_000) -> Any:
     return address
 
 
-def test_a_long_session_of_ones_own_comes_back(api: APIClient, user: User) -> None:
+def test_a_long_session_of_ones_own_comes_back(api: APIClient, client: Client, user: User) -> None:
     session = Session.objects.create(owner=user)
     texts = [f"{number} herons. " * 10_000 for number in range(1, 5)]
     for seq, text in enumerate(texts, start=1):
@@ -58,6 +59,9 @@ def test_a_long_session_of_ones_own_comes_back(api: APIClient, user: User) -> No
     address = upload(api, content)
     assert import_jobs.run_due_jobs() == 1
     assert api.get(address).json()["came"] == 1
+    client.force_login(user)
+    page = client.get(f"/imports/{address.rsplit('/', 1)[-1]}/").content.decode()
+    assert re.search(r"1 chat is here.*Open the newest chat", page, re.DOTALL)
     copy = Session.objects.exclude(pk=session.pk).get()
     assert list(copy.messages.order_by("seq").values_list("content", flat=True)) == texts
 
