@@ -22,6 +22,7 @@ from chatcore.base.environment import (
     read_pairs,
     read_public_url,
     read_redis_url,
+    read_search_service,
     read_secret_key,
     read_sentry_dsn,
     read_summary_model,
@@ -336,6 +337,8 @@ CHATCORE: dict[str, Any] = {
     "KEEP_PROGRAM_CONVERSATIONS": read_switch("CHATCORE_KEEP_PROGRAM_CONVERSATIONS", default=True),
     # Other names of models there: a pattern of names, and the model that is meant.
     "MODEL_ALIASES": read_pairs("CHATCORE_MODEL_ALIASES"),
+    # The address of a SearXNG, or a key of Brave, Tavily or Exa: the tool search_web asks it.
+    "WEB_SEARCH": read_search_service("CHATCORE_WEB_SEARCH"),
     # The tool of a shared MCP server that searches where a model's provider has no search.
     "WEB_SEARCH_TOOL": read_text("CHATCORE_WEB_SEARCH_TOOL"),
     "TURNS_PER_MINUTE": read_number("CHATCORE_TURNS_PER_MINUTE", 60, minimum=1),

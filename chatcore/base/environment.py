@@ -53,6 +53,12 @@ FALSE_WORDS = ("false", "off", "no", "n", "0")
 BASE_PATH = re.compile(r"(/(?!\.+(/|$))[A-Za-z0-9._~-]+)+")
 PUBLIC_URL = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?", re.IGNORECASE)
 REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
+# What the keys of search services look like. `brave:KEY` names the service of any other key.
+SEARCH_KEYS = {
+    "tavily": re.compile(r"tvly-\S+"),
+    "brave": re.compile(r"BSA\S+"),
+    "exa": re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE),
+}
 SHARE = re.compile(r"0?\.\d+|1(\.0+)?")
 TOKEN_COUNT = re.compile(r"[1-9]\d{0,9}")
 
@@ -283,6 +289,28 @@ def read_redis_url(name: str) -> str:
     if url:
         require_extra("redis", f"The server of {name}")
     return url
+
+
+def read_search_service(name: str) -> tuple[str, str] | None:
+    """Return a search service and its address or key: ("searxng", "http://…"); None if none is set.
+
+    The value is the address of a SearXNG, or a key of one of the services in SEARCH_KEYS.
+    """
+    value = read_text(name).strip()
+    if not value:
+        return None
+    if urlsplit(value).scheme in ("http", "https") and urlsplit(value).hostname:
+        return "searxng", value
+    service, colon, key = value.partition(":")
+    if colon and service in SEARCH_KEYS and key:
+        return service, key
+    for service, form in SEARCH_KEYS.items():
+        if form.fullmatch(value):
+            return service, value
+    raise ImproperlyConfigured(
+        f"{name} must be the address of a SearXNG, or a key of Brave, Tavily or Exa;"
+        " brave:KEY says whose key it is."
+    )
 
 
 def read_sentry_dsn(name: str) -> str:

@@ -26,6 +26,7 @@ from chatcore.tools import (
     read_tool_output,
     search_history,
     search_project_files,
+    search_web,
 )
 from chatcore.tools.arguments import parse_arguments
 from chatcore.tools.base import BuiltInTool, ToolError, render_value
@@ -35,7 +36,13 @@ from chatcore.tools.mcp.catalog import McpTool
 
 log = logging.getLogger(__name__)
 
-_SELECTABLE_TOOLS = (current_time.TOOL, calculate.TOOL, fetch_url.TOOL, search_history.TOOL)
+_SELECTABLE_TOOLS = (
+    current_time.TOOL,
+    calculate.TOOL,
+    search_web.TOOL,
+    fetch_url.TOOL,
+    search_history.TOOL,
+)
 # They read what a request names and does not show, so they are no choice.
 _NEEDED_TOOLS = (read_tool_output.TOOL, search_project_files.TOOL, read_attachment.TOOL)
 _NEEDED_NAMES = [tool.name for tool in _NEEDED_TOOLS]
@@ -73,7 +80,9 @@ def build_definitions(
     tools = [
         tool
         for tool in _SELECTABLE_TOOLS
-        if (names is None or tool.name in names) and tool.name in allowed_names
+        if (tool is not search_web.TOOL or search_web.is_available())
+        and (names is None or tool.name in names)
+        and tool.name in allowed_names
     ]
     if has_outputs:
         tools.append(read_tool_output.TOOL)

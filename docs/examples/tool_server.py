@@ -1,8 +1,7 @@
-"""A tool server of one's own: search the web, draw a picture, speak a text.
+"""A tool server of one's own: draw a picture, speak a text.
 
 It passes calls on to services that you choose, and serves the files that they make.
 
-    export SEARCH_URL=http://127.0.0.1:8888                 # SearXNG, with the format json
     export OPENAI_BASE_URL=http://127.0.0.1:8080/v1 OPENAI_API_KEY=…   # pictures and voice
     export TOOLS_URL=https://tools.example.com              # as browsers reach this server
     python tool_server.py 8345
@@ -22,7 +21,6 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 
 PORT = int(sys.argv[1]) if len(sys.argv) > 1 else 8345
-SEARCH_URL = os.environ.get("SEARCH_URL", "")
 MODEL_URL = os.environ.get("OPENAI_BASE_URL", "https://api.openai.com/v1")
 MODEL_KEY = os.environ.get("OPENAI_API_KEY", "")
 FOLDER = Path(os.environ.get("TOOLS_FOLDER", "made"))
@@ -31,16 +29,6 @@ TYPES = {".png": "image/png", ".mp3": "audio/mpeg"}
 
 server = MCPServer("tools")
 client = httpx2.Client(timeout=60, headers={"Authorization": f"Bearer {MODEL_KEY}"})
-
-
-@server.tool()
-def search_web(query: str) -> str:
-    """Search the web. Returns titles, addresses and excerpts; name the address of what you use."""
-    answer = httpx2.get(
-        f"{SEARCH_URL}/search", params={"q": query, "format": "json"}, timeout=20
-    ).raise_for_status()
-    hits = answer.json()["results"][:8]
-    return "\n\n".join(f"{hit['title']}\n{hit['url']}\n{hit.get('content', '')}" for hit in hits)
 
 
 @server.tool()

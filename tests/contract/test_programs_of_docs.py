@@ -103,12 +103,7 @@ def test_the_openai_client_talks_in_a_conversation_and_runs_its_tool(
 
 
 class Services(BaseHTTPRequestHandler):
-    """What the tool server asks: a search engine, and a model that draws and speaks."""
-
-    def do_GET(self) -> None:
-        hit = {"title": "Tides", "url": "https://example.com/tides", "content": "High at 9:05."}
-        assert self.path == "/search?q=tides+today&format=json"
-        self._answer(json.dumps({"results": [hit]}).encode())
+    """What the tool server asks: a model that draws and speaks."""
 
     def do_POST(self) -> None:
         assert self.headers["Authorization"] == "Bearer a-key"
@@ -131,7 +126,7 @@ def tool_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str
     services = ThreadingHTTPServer(("127.0.0.1", 0), Services)
     threading.Thread(target=services.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{services.server_port}"
-    told = {"SEARCH_URL": address, "OPENAI_BASE_URL": address, "OPENAI_API_KEY": "a-key"}
+    told = {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "a-key"}
     port = find_free_port()
     monkeypatch.setitem(settings.CHATCORE, "FETCH_ALLOW_HOSTS", [f"127.0.0.1:{port}"])
     command = [sys.executable, str(EXAMPLES / "tool_server.py"), str(port)]
@@ -156,25 +151,24 @@ def tool_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str
 
 
 @pytest.mark.slow
-def test_a_tool_server_of_ones_own_searches_draws_and_speaks(
+def test_a_tool_server_of_ones_own_draws_and_speaks(
     tool_server: str, session: Session, scripted: ScriptedModel
 ) -> None:
     server = McpServer.objects.create(
         owner=session.owner, name="tools", url=f"{tool_server}/mcp", require_approval="never"
     )
     assert refresh_server(server), server.error
-    names = [f"mcp__tools__{name}" for name in ("search_web", "draw_picture", "speak")]
+    names = [f"mcp__tools__{name}" for name in ("draw_picture", "speak")]
     session.tools = names
     session.save()
-    arguments = ({"query": "tides today"}, {"description": "A boat"}, {"text": "Ahoy"})
+    arguments = ({"description": "A boat"}, {"text": "Ahoy"})
     calls = [
         make_tool_call(name, each, id=name) for name, each in zip(names, arguments, strict=True)
     ]
     scripted.script(Reply(tool_calls=calls), Reply(text="Here they are."))
-    say(session, "Tides, a picture of a boat, and say ahoy.")
+    say(session, "A picture of a boat, and say ahoy.")
     results = {row.tool_call_id: row.content for row in session.messages.filter(role="tool")}
-    search, picture, sound = (results[name] for name in names)
-    assert search == "Tides\nhttps://example.com/tides\nHigh at 9:05."
+    picture, sound = (results[name] for name in names)
     assert picture.startswith(f"[A boat]({tool_server}/files/")
     assert httpx2.get(picture[len("[A boat](") : -1]).content == b"a picture"
     assert httpx2.get(sound[len("[Listen](") : -1]).headers["Content-Type"] == "audio/mpeg"
