@@ -28,6 +28,7 @@ from chatcore.providers.sent_images import fit_images
 from chatcore.providers.tool_names import fit_tool_names, restore_tool_names
 
 MAX_TRIES = 6
+_GATEWAY_STATUSES = (500, 501, 502)
 # The fact that names tools which the server has refused.
 _REFUSED_TOOLS: Final = "without_tools"
 _TOOL_REFUSED = re.compile(r"schema|unknown name|\bparameters\b|\btools?[.\[]|\bfunctions?\b")
@@ -118,12 +119,16 @@ def _adapt_to_error(
     """Return what a failed attempt shows, as `_adapt` does.
 
     A gateway may report the refusal of the server behind it as a breakdown of its own. That is read
-    only where it names something of the history.
+    only where it names something of the history, or a field that is not known.
     """
     if isinstance(error, ProviderUnavailable):
         facts = None
         if error.refused_status:
             facts = _find_dialect_changes(connection, request, error.detail.lower())
+        if not facts and error.refused_status in _GATEWAY_STATUSES:
+            facts = dialects.find_unknown_field(
+                connection, request, error.detail, only_unknown=True
+            )
         return (facts, request) if facts else None
     if type(error) is not ProviderRejected:
         return None

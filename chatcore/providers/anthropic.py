@@ -169,6 +169,7 @@ def _build_arguments(connection: Connection, request: Request) -> dict[str, Any]
     options = connection.options.get("body", {})
     body = provider_client.select_params(connection, request)
     thinking = options.get("thinking", body.get("thinking"))
+    is_whole = "stream" in connection.options.get("without", ())
     body["messages"] = build_messages(request, needs_thoughts=dialect.needs_thoughts)
     if system := build_system(request):
         body["system"] = system
@@ -180,7 +181,7 @@ def _build_arguments(connection: Connection, request: Request) -> dict[str, Any]
         "messages": [],
         "max_tokens": _choose_max_tokens(connection, request, thinking),
         "stream": True,
-        "extra_body": body | options,
+        "extra_body": ({"stream": False} if is_whole else {}) | body | options,
     }
 
 

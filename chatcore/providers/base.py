@@ -182,12 +182,16 @@ def parse_count(value: object) -> int | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """The tokens of one call. `input` always includes those read from and written to a cache."""
+    """The tokens of one call. `input` always includes those read from and written to a cache.
+
+    `thoughts` are tokens of the answer that nobody was shown, where the provider counts them.
+    """
 
     input: int
     output: int
     cache_read: int | None = None
     cache_write: int | None = None
+    thoughts: int | None = None
 
     def add(self, other: "Usage") -> "Usage":
         """Return the tokens of both calls; unknown ones count as none."""

@@ -117,13 +117,10 @@ def _find_known_dialect(name: str) -> Dialect:
 Facts = dict[str, object]
 
 _MAX_TOKENS_FIELDS = ("max_tokens", "max_completion_tokens")
-# Fields of a request that are not needed for an answer, beside the session's params.
-_OWN_FIELDS = (
-    "stream_options",
-    "parallel_tool_calls",
-    "return_progress",
-    *_MAX_TOKENS_FIELDS,
-)
+# Fields of a request that are not needed for an answer, beside the session's params. Nobody asked
+# for the first ones: a refusal that names one is about it, in whatever words.
+_UNASKED_FIELDS = ("stream_options", "stream", "return_progress")
+_OWN_FIELDS = (*_UNASKED_FIELDS, "parallel_tool_calls", *_MAX_TOKENS_FIELDS)
 _UNKNOWN = (
     r"not (?:be )?(?:support|permit|allow|accept|available|recogni|implement)|unsupported|unknown"
     r"|does(?: not|n't) support|unrecogni[sz]ed|unexpected|extra (?:inputs|fields|field)|no such"
@@ -132,6 +129,18 @@ _UNKNOWN = (
     r"|additional propert|not defined|is not a valid (?:parameter|field)"
 )
 _IS_UNKNOWN = re.compile(_UNKNOWN, re.IGNORECASE)
+# Another value would be taken. Any other sentence about a field, in any language, refuses it.
+_IS_ABOUT_VALUE = re.compile(
+    r"\d|requir|missing|must|should|expect|invalid|type|range|between|enum|one of|allowed values"
+    r"|范围|取值|必须|必須|範囲|格式|类型",
+    re.IGNORECASE,
+)
+_STATUS = re.compile(r"\AThe provider (?:refused the request|failed) with \d+: ")
+_STREAMING = re.compile(
+    r"(?<![a-z])stream(?:ing|ed)?(?![a-z_]|[ -]?options)|ストリー|流式|串流|스트리|стрим|потоков"
+    r"|البث|תזרים|สตรีม|स्ट्रीम",
+    re.IGNORECASE,
+)
 _NO_SYSTEM_ROLE = re.compile(
     r"system role (?:is )?not supported|(?:role|messages?)\W.{0,60}\W(?:system|developer)\b.{0,60}"
     r"(?:not|unsupported|invalid)|only user and assistant roles|unsupported.{0,40}'?system'? role"
@@ -172,19 +181,30 @@ def join_facts(known: Mapping[str, Any], new: Mapping[str, Any]) -> Facts:
     return joined
 
 
-def find_unknown_field(connection: Connection, request: Request, refusal: str) -> Facts | None:
-    """Return what a refusal says of a field or a role that its server does not know, or None."""
+def find_unknown_field(
+    connection: Connection, request: Request, refusal: str, *, only_unknown: bool = False
+) -> Facts | None:
+    """Return what a refusal says of a field or a role that its server does not know, or None.
+
+    With `only_unknown` it must say in known words that there is no such field.
+    """
     has_variants = load_protocol(connection.protocol).capabilities.has_variants
     has_role = connection.options.get("system_role") is not False and bool(request.system)
     if has_variants and has_role and _NO_SYSTEM_ROLE.search(refusal):
         return {"system_role": False}
-    if not _IS_UNKNOWN.search(refusal):
-        return None
+    text = _STATUS.sub("", refusal)
     left_out = set(connection.options.get("without", ()))
     names = [name for name in (*_OWN_FIELDS, *request.params) if name not in left_out]
-    named = [name for name in names if _find_field(refusal, name) >= 0]
+    named = [name for name in names if _find_field(text, name) >= 0]
+    if not _IS_UNKNOWN.search(text):
+        is_other = only_unknown or _IS_ABOUT_VALUE.search(text)
+        sure_names = () if only_unknown else _UNASKED_FIELDS
+        refusable = sure_names if is_other else {*names} - {*_MAX_TOKENS_FIELDS}
+        named = [name for name in named if name in refusable]
+    if "stream_options" in named:
+        named = [name for name in named if name != "stream"]
     if set(named) & set(_MAX_TOKENS_FIELDS):
-        return _choose_other_limit(connection, named, refusal) if has_variants else None
+        return _choose_other_limit(connection, named, text) if has_variants else None
     return {"without": sorted({*left_out, *named})} if named else None
 
 
@@ -199,6 +219,9 @@ def _choose_other_limit(connection: Connection, named: Iterable[str], refusal: s
 
 def _find_field(refusal: str, name: str) -> int:
     """Return where a refusal names a field, in any spelling, or -1."""
+    if name == "stream":
+        match = _STREAMING.search(refusal)
+        return match.start() if match else -1
     spelling = "[_ -]?".join(map(re.escape, name.split("_")))
     match = re.search(rf"(?<![a-z]){spelling}(?![a-z_])", refusal, re.IGNORECASE)
     return match.start() if match else -1

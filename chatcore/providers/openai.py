@@ -198,7 +198,8 @@ def _build_body(connection: Connection, request: Request) -> dict[str, object]:
         content = {name: escape_control_tokens(value) for name, value in content.items()}
     left_out = connection.options.get("without", ())
     body = provider_client.select_params(connection, request)
-    if "stream_options" not in left_out:
+    is_streamed = "stream" not in left_out
+    if is_streamed and "stream_options" not in left_out:
         body["stream_options"] = {"include_usage": True}
     if request.max_tokens:
         body[_choose_max_tokens_field(connection)] = request.max_tokens
@@ -209,7 +210,7 @@ def _build_body(connection: Connection, request: Request) -> dict[str, object]:
         and "return_progress" not in left_out
     ):
         body["return_progress"] = True  # llama.cpp's
-    return {"model": request.model, "stream": True} | body
+    return {"model": request.model} | ({"stream": True} if is_streamed else {}) | body
 
 
 def _move_system_text(messages: list[dict[str, Any]]) -> None:
@@ -431,6 +432,9 @@ def parse_usage(api_usage: object, timings: object = None) -> Usage | None:
     details = api_usage.get("prompt_tokens_details")
     if not isinstance(details, dict):
         details = {}
+    answer_details = api_usage.get("completion_tokens_details")
+    if not isinstance(answer_details, dict):
+        answer_details = api_usage
     cache_read = parse_count(details.get("cached_tokens"))
     cache_write = parse_count(details.get("cache_write_tokens"))
     if isinstance(timings, dict) and parse_count(timings.get("prompt_n")) == input_tokens:
@@ -443,6 +447,7 @@ def parse_usage(api_usage: object, timings: object = None) -> Usage | None:
         output=parse_count(api_usage.get("completion_tokens")) or 0,
         cache_read=cache_read,
         cache_write=cache_write,
+        thoughts=parse_count(answer_details.get("reasoning_tokens")),
     )
 
 

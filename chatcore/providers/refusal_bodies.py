@@ -29,6 +29,8 @@ _REASON_MEMBERS = (
     "innererror",
 )
 _INNER_MEMBERS = ("raw", "metadata", "upstream_error", "original_error", "provider_error")
+_FIELD = re.compile(r"[A-Za-z][\w.-]{0,59}")
+_USUAL_FIELDS = ("messages", "model", "input", "prompt")
 _PAGE = re.compile(r"\s*<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<(?:title|h1)[^>]{0,200}>([^<]{1,200})</", re.IGNORECASE)
 
@@ -68,17 +70,24 @@ def _find_reason(value: object, depth: int) -> str:
     )
     if reason and inner_reason and inner_reason not in reason:
         reason = f"{reason}: {inner_reason}"
-    field = _find_field(value.get("loc"))
+    field = _find_field(value)
     if field and reason and field not in reason:
         return f"{field}: {reason}"
     return reason or inner_reason
 
 
-def _find_field(place: object) -> str:
-    """Return the field of which Pydantic's error speaks: `["body", "max_tokens"]`."""
-    if not isinstance(place, list):
-        return ""
-    return ".".join(str(part) for part in place[:_MAX_DEPTH] if part != "body")
+def _find_field(fields: dict[str, object]) -> str:
+    """Return the field of the request of which an error speaks, or an empty text.
+
+    Pydantic's is `loc` (`["body", "max_tokens"]`), OpenAI's `param`. A field that every request has
+    says no more than the reason.
+    """
+    place = fields.get("loc")
+    if isinstance(place, list):
+        return ".".join(str(part) for part in place[:_MAX_DEPTH] if part != "body")
+    named = fields.get("param")
+    is_field = isinstance(named, str) and _FIELD.fullmatch(named)
+    return str(named) if is_field and named not in _USUAL_FIELDS else ""
 
 
 def _iterate_objects(value: object, depth: int) -> Iterator[dict[str, object]]:

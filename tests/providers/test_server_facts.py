@@ -8,6 +8,7 @@ import pytest
 from chatcore.models import Session
 from models_registry.models import Provider
 from tests.support.compaction_sessions import say
+from tests.support.provider_calls import build_refusal
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
 
@@ -39,6 +40,13 @@ SERVERS: list[tuple[Callable[[Body], bool], str, Body]] = [
     (lambda body: "presence_penalty" in body,
      "Argument not supported on this model: presencePenalty", {"without": ["presence_penalty"]}),
     (lambda body: "top_p" in body, "top_p: Extra inputs are not permitted", {"without": ["top_p"]}),
+    (lambda body: "temperature" in body, "Das Feld temperature wird hier nicht akzeptiert.",
+     {"without": ["temperature"]}),
+    (lambda body: "top_p" in body, "不支持参数 top_p", {"without": ["top_p"]}),
+    (lambda body: "stream" in body, "Streaming is not supported for this model.",
+     {"without": ["stream"]}),
+    (lambda body: "stream" in body, "ストリーミングはサポートされていません",
+     {"without": ["stream"]}),
     (has_system_role, "System role not supported", {"system_role": False}),
 ]  # fmt: skip
 
@@ -73,6 +81,25 @@ def test_it_is_learned_once_and_remembered_for_its_address(
     assert Provider.objects.get().list_learned() == {}
     assert say(session).status == "completed"
     assert len(scripted.requests) == 5
+
+
+def test_the_field_that_a_refusal_names_apart_from_its_sentence_is_read(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    refusal = build_refusal(400, "Unsupported value.", param="temperature", code="unsupported")
+    scripted.default = lambda body: refusal if "temperature" in body else Reply(text="Sure.")
+    session.params = {"temperature": 0.3}
+    session.save()
+    assert [say(session).status for _ in range(2)] == ["completed"] * 2
+    assert len(scripted.requests) == 3
+
+
+def test_a_value_that_is_refused_is_told(session: Session, scripted: ScriptedModel) -> None:
+    scripted.default = Reply(status=400, text="temperature 参数取值范围 [0, 1]")
+    session.params = {"temperature": 1.7}
+    session.save()
+    assert say(session).status == "failed"
+    assert len(scripted.requests) == 1
 
 
 def test_several_facts_are_learned_of_one_request(
