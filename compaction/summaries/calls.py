@@ -55,6 +55,8 @@ SAMPLE_CHARS = 512
 TEMPERATURE = 0.1
 WINDOW_SHARE = 4  # the answer may take a quarter of the window
 SEPARATOR = "\n\n"  # between two messages
+MIN_ROOM = 128  # tokens; no summary fits into less
+MAX_SHORTENED = 3  # times in a run, that its chunks are halved for refusals in unknown words
 PROBE_TOKENS = 16  # of an answer that only shows whether a filter lets messages through
 SAME_REASON_CHARS = 50  # behind them may stand the number of a request
 # Only what refuses every request refuses it.
@@ -63,6 +65,7 @@ WINDOW_MARGIN = 0.10  # of the window, for errors of the estimate
 # A cautious share, so that a summary of the requested length ends before its token limit.
 WORDS_PER_TOKEN = 0.55
 THOUGHT_SHARE = 2  # thoughts took the room of an answer whose text was cut off before the half
+STOPPED_THOUGHT_SHARE = 4  # the least part of the room that thoughts took which a server cut
 MIN_SUMMARY_WORDS = 20
 MIN_CHUNK_CHARS = 200  # a window in which no more characters fit cannot summarize anything
 
@@ -320,7 +323,8 @@ class SummaryClient:
                 pending_lines.extendleft(reversed(chunk.pieces))
                 if isinstance(error, UntrueSummary):
                     job = replace(job, options=replace(job.options, correction=error.reason))
-                is_last_try = attempt >= self.knobs.retries
+                # A request that is refused would be refused again.
+                is_last_try = attempt >= self.knobs.retries or isinstance(failure, Refused)
                 is_due_again = self._waits_by_policy(failure) and not is_last_try
                 if not is_due_again and (
                     self._changes_next_call(job, failure, chunk, pending_lines)
@@ -330,7 +334,7 @@ class SummaryClient:
                         return SummaryResult(previous_summary or "", added_block)
                     continue
             attempt += 1
-            if attempt > self.knobs.retries:
+            if attempt > self.knobs.retries or isinstance(failure, Refused):
                 raise failure
             self._wait_before_retry(attempt)
 
@@ -359,7 +363,7 @@ class SummaryClient:
             return self._leave_out_refused(job, chunk, pending_lines, PROBE_TOKENS)
         spent_tokens, self.spent_tokens = self.spent_tokens, 0
         if not spent_tokens:
-            return False
+            return isinstance(failure, Refused) and self.follows_talk
         self.refused.make_room(spent_tokens, self.window)
         if self.limit_call_tokens(job) > spent_tokens:
             return True
@@ -372,20 +376,27 @@ class SummaryClient:
         """Return whether the next call may succeed although no retry is left.
 
         A model that writes nothing or declines, and a refusal in unknown words, may be due to one
-        message. It is if a harmless message is not refused; else a temperature may be. This is
-        looked for once the run before has ended in the same way, as the same calls would again.
+        message, or to their length. It is if a harmless message is not refused; else the form of
+        the request may be. What a model writes may be chance, so this is looked for there once the
+        run before has ended in the same way, as the same calls would again.
         """
         if not isinstance(failure, (Declined, Refused)):
             return False
-        if not (self.refused.works_around or self._has_failed_so(failure)):
+        is_chance = isinstance(failure, Declined) and not self._has_failed_so(failure)
+        if is_chance and not self.refused.works_around:
             return False
         self.refused.works_around = True
         is_late = isinstance(failure, Refused) or failure.has_begun
         self.refused.words = "" if isinstance(failure, Refused) else failure.words
         probe_tokens = self.limit_call_tokens(job) if is_late else PROBE_TOKENS
         if isinstance(failure, Refused) and self._refuses_anything(job, probe_tokens):
-            return self._leave_out_temperature(job, probe_tokens)
-        return self._leave_out_refused(job, chunk, pending_lines, probe_tokens)
+            return self._change_form(job, probe_tokens)
+        may_be_length = isinstance(failure, Refused)
+        if self._leave_out_refused(
+            job, chunk, pending_lines, probe_tokens, may_be_length=may_be_length
+        ):
+            return True
+        return may_be_length and self._shorten_chunks(chunk)
 
     def _has_failed_so(self, failure: SummaryFailed) -> bool:
         """Return whether the session's run before has ended in the same way."""
@@ -400,18 +411,46 @@ class SummaryClient:
             self.refused.refuses_anything = self._is_refused(job, [HARMLESS_LINE], probe_tokens)
         return self.refused.refuses_anything
 
-    def _leave_out_temperature(self, job: SummaryJob, probe_tokens: int) -> bool:
-        if self.temperature is None:
+    def _change_form(self, job: SummaryJob, room: int) -> bool:
+        """Return whether a harmless message is taken without a temperature, or with less room.
+
+        It is asked for once in a run. What helped is remembered for the model.
+        """
+        if self.refused.has_changed_form:
             return False
-        self.temperature = None
-        if self._is_refused(job, [HARMLESS_LINE], probe_tokens):
+        self.refused.has_changed_form = True
+        temperature, self.temperature = self.temperature, None
+        if temperature is not None and not self._is_refused(job, [HARMLESS_LINE], room):
+            self.refused.refuses_anything = False
+            self.refused.note_temperature()
+            return True
+        self.temperature = temperature
+        if self._is_refused(job, [HARMLESS_LINE], PROBE_TOKENS):
             return False
-        self.refused.refuses_anything = False
-        self.refused.note_temperature()
+        while room > MIN_ROOM:
+            room //= 2
+            if not self._is_refused(job, [HARMLESS_LINE], room):
+                self.refused.refuses_anything = False
+                self.refused.keep_output_limit(room)
+                return True
+        return False
+
+    def _shorten_chunks(self, chunk: _Chunk) -> bool:
+        """Let the next chunks be half as long, if this one was refused and each half is taken."""
+        if len(chunk.pieces) < 2 or self.refused.shortened >= MAX_SHORTENED:
+            return False
+        self.refused.shortened += 1
+        self.token_ratio *= 2
         return True
 
     def _leave_out_refused(
-        self, job: SummaryJob, chunk: _Chunk, pending_lines: deque[str], probe_tokens: int
+        self,
+        job: SummaryJob,
+        chunk: _Chunk,
+        pending_lines: deque[str],
+        probe_tokens: int,
+        *,
+        may_be_length: bool = False,
     ) -> bool:
         """Take the message that is refused off the pending lines; False if it is none.
 
@@ -425,7 +464,7 @@ class SummaryClient:
         index = find_refused(
             chunk.pieces,
             lambda pieces: self._is_refused(job, pieces, probe_tokens),
-            is_certain=chunk.previous_summary is None,
+            is_certain=chunk.previous_summary is None and not may_be_length,
         )
         seq = None if index is None else self._find_seq(chunk.pieces[index])
         if index is None or seq is None:
@@ -558,7 +597,12 @@ class SummaryClient:
         is_short = len(text) * self.density < call_prompt.max_tokens / THOUGHT_SHARE
         is_counted_full = answer.output_tokens >= call_prompt.max_tokens
         is_full = answer.finish == "length" or is_counted_full
-        is_thought = is_full and (not text or (is_short and is_counted_full))
+        # A server may say that an answer has ended where its own limit cut the thoughts.
+        is_stopped = (
+            answer.finish == "stop"
+            and answer.thought_tokens >= call_prompt.max_tokens / STOPPED_THOUGHT_SHARE
+        )
+        is_thought = is_full and is_short and is_counted_full if text else is_full or is_stopped
         needs_room = is_thought or (is_cut and is_short)
         if needs_room:
             # It would spend as much of its output on reasoning for a shorter summary.

@@ -32,7 +32,14 @@ from chatcore.base.token_estimate import estimate_tokens
 from chatcore.models import Message, Session
 from chatcore.providers import output_limits
 from chatcore.providers import registry as provider_registry
-from chatcore.providers.base import ChatMessage, Connection, Request, StreamEnd, TextDelta
+from chatcore.providers.base import (
+    ChatMessage,
+    Connection,
+    ReasoningDelta,
+    Request,
+    StreamEnd,
+    TextDelta,
+)
 from chatcore.providers.errors import (
     ContextOverflow,
     ProviderAuth,
@@ -157,7 +164,8 @@ class CallResult:
     """A language model's answer and its cost.
 
     Token counts are the provider's, or estimates where it gave none. `cached_tokens` are those of
-    the input that came from a cache. `cost` is None where it is unknown. `prompt_seconds` is the
+    the input that came from a cache. `thought_tokens` are those of the thoughts, as
+    far as they came or were counted. `cost` is None where it is unknown. `prompt_seconds` is the
     time to the first word, and `answer_seconds` that from there to the end.
     """
 
@@ -167,6 +175,7 @@ class CallResult:
     input_tokens: int
     output_tokens: int
     cached_tokens: int = 0
+    thought_tokens: int = 0
     prompt_seconds: float = 0.0
     answer_seconds: float = 0.0
     cost: Decimal | None = None
@@ -429,6 +438,7 @@ class _Answer:
 
     text: str
     end: StreamEnd
+    thought_tokens: int
     prompt_seconds: float
     answer_seconds: float
 
@@ -473,6 +483,7 @@ async def _collect_answer(
     connection: Connection, request: Request, deadline: float, text_parts: list[str]
 ) -> _Answer:
     stream_end = None
+    thought_chars = 0
     start = first_word = time.perf_counter()
     async with asyncio.timeout(deadline):
         async with aclosing(provider_registry.stream(connection, request)) as parts:
@@ -481,13 +492,17 @@ async def _collect_answer(
                     first_word = time.perf_counter()
                 if isinstance(part, TextDelta):
                     text_parts.append(part.text)
+                elif isinstance(part, ReasoningDelta):
+                    thought_chars += len(part.text)
                 elif isinstance(part, StreamEnd):
                     stream_end = part
     if stream_end is None:
         raise CallFailed("The summary broke off.")
+    counted = stream_end.usage.thoughts if stream_end.usage else None
     return _Answer(
         text="".join(text_parts),
         end=stream_end,
+        thought_tokens=max(counted or 0, estimate_tokens(thought_chars)),
         prompt_seconds=first_word - start,
         answer_seconds=time.perf_counter() - first_word,
     )
@@ -510,6 +525,7 @@ def _build_call_result(
         input_tokens=input_tokens,
         output_tokens=output_tokens,
         cached_tokens=(usage.cache_read or 0) if usage else 0,
+        thought_tokens=answer.thought_tokens,
         prompt_seconds=answer.prompt_seconds,
         answer_seconds=answer.answer_seconds,
         cost=cost,

@@ -35,7 +35,9 @@ class RefusedCalls:
 
     `thought_room` is how many tokens an answer needs with the model's thoughts. `left_out_seqs` are
     the numbers of the messages that a filter refuses. `refuses_anything` says whether a harmless
-    message is refused too; None if that was not tried. `works_around` is True once a run looks for
+    message is refused too; None if that was not tried. `has_changed_form` is True once other forms
+    of it were tried, and `shortened` is how many times chunks were halved. `works_around` is True
+    once a run looks for
     what is refused although nothing says so, and `words` is what the model wrote then.
     `tells_of_no_tools` is True for a model that calls tools that it does not have. `attempts` is
     how many times the run was begun. `wait` waits so many seconds.
@@ -53,6 +55,8 @@ class RefusedCalls:
         self.words = ""
         self.tells_of_no_tools = False
         self.refuses_anything: bool | None = None
+        self.has_changed_form = False
+        self.shortened = 0
         self._wait = wait
         self._waited = 0.0
         self._named_waits = 0
@@ -80,6 +84,10 @@ class RefusedCalls:
     def note_temperature(self) -> None:
         """Note that the model refuses the temperature, which is kept if it answers without."""
         self._facts["summary_temperature"] = False
+
+    def keep_output_limit(self, tokens: int) -> None:
+        """Remember how long an answer of the model may be, for the calls of the chat too."""
+        model_calls.keep_fact(self.model, output_limit=tokens)
 
     def note_tool_call(self) -> None:
         """Note that the model calls tools where it is to summarize the conversation."""
@@ -158,11 +166,12 @@ def find_refused(
     low, high = 0, len(pieces)
     while high - low > 1:
         middle = (low + high) // 2
-        is_certain = is_refused(pieces[low:middle])
-        if is_certain:
-            high = middle
-        else:
+        if is_refused(pieces[low:middle]):
+            high, is_certain = middle, True
+        elif is_certain or is_refused(pieces[middle:high]):
             low = middle
+        else:
+            return None  # each half is taken: they are too long together
     return low if is_certain or is_refused(pieces[low:high]) else None
 
 

@@ -353,7 +353,7 @@ def is_declined(answer: CallResult, *, refusal: str = "") -> bool:
     """
     text = strip_thoughts(answer.text)
     if not text:
-        return answer.finish != "length"
+        return answer.finish != "length" and not answer.thought_tokens
     if answer.finish == "refusal":
         return True
     return is_short(text) and (bool(_REFUSAL.match(text)) or _is_alike(text, refusal))

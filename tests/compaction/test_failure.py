@@ -40,7 +40,10 @@ FAILURES = {
     "whitespace": Reply(text=" \n\t "),
     "reasoning only": Reply(text="<think>Let me see what they said.</think>"),
     "unfinished reasoning": Reply(text="<think>Let me see what they said"),
-    "cut off": Reply(text="Alice plans a trip and then", finish="length"),
+    # A shorter one gets more room: its model may have thought.
+    "cut off": Reply(
+        text="Alice plans a trip and then " + " ".join(map(str, range(3000))), finish="length"
+    ),
     "refused": Reply(text="I'm sorry, but I can't help with that."),
     "tool call": Reply(
         tool_calls=[make_tool_call("fetch_url", {"url": "http://x"})], finish="tool_calls"
@@ -119,7 +122,8 @@ def test_a_retry_that_works_is_silent(full: Session, scripted: ScriptedModel, re
     scripted.script(reply)
     run = engine.compact_now(full.pk, trigger="after_response")
     assert (run.status, run.provider_calls, run.summary_after) == ("applied", 2, SUMMARY)
-    assert list_event_names(full) == ["compaction.started", "compaction.applied"]
+    names = [name for name in list_event_names(full) if name != "compaction.progress"]
+    assert names == ["compaction.started", "compaction.applied"]
 
 
 def test_a_provider_that_never_answers_is_left_after_its_time_out(

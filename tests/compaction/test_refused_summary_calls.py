@@ -21,6 +21,7 @@ from tests.support.compaction_sessions import (
     fill_session,
     list_chat_calls,
     list_summary_calls,
+    use_anthropic,
 )
 from tests.support.frozen_talk import use_policy
 from tests.support.scripted_model import ScriptedModel, make_tool_call
@@ -74,7 +75,7 @@ def send(api: APIClient, session: Session) -> None:
 def assert_known(api: APIClient, session: Session, scripted: ScriptedModel) -> None:
     """Assert that the next request has the fact of the oldest message."""
     send(api, session)
-    assert FACT in str(list_chat_calls(scripted)[-1].json["messages"])
+    assert FACT in str(list_chat_calls(scripted)[-1].json)
 
 
 def refill(session: Session, *, messages: int = 14, tokens: int = 485) -> None:
@@ -379,7 +380,7 @@ def test_a_message_that_a_filter_refuses_is_left_out(
     assert "not part of this summary" in run["summary_after"]
     assert THRILLER not in run["summary_after"]
     assert_known(api, told, scripted)
-    assert "not part of this summary" in str(list_chat_calls(scripted)[-1].json["messages"])
+    assert "not part of this summary" in str(list_chat_calls(scripted)[-1].json)
 
     call_count = len(list_summary_calls(scripted))
     refill(told)
@@ -602,3 +603,93 @@ def test_a_refusal_in_any_language_is_no_summary_and_the_reason_has_it(
     assert words in run["reason"], run
     assert "instruction" not in run["reason"]
     assert words not in (api.get(path).json()["compacted_summary"] or "")
+
+
+@pytest.fixture(params=["openai", "anthropic"])
+def spoken(request: pytest.FixtureRequest, session: Session, scripted: ScriptedModel) -> Session:
+    """A chat over its threshold, in either protocol, whose first message has a fact."""
+    if request.param == "anthropic":
+        use_anthropic(session, scripted)
+    fill_session(session)
+    Message.objects.filter(session=session, seq=1).update(content=f"{FACT} " + "lisbon trip " * 160)
+    return session
+
+
+def test_a_server_that_does_not_stream_writes_summaries_and_answers(
+    spoken: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    def answer(body: Body) -> Reply:
+        if body.get("stream"):
+            return Reply(status=400, text="Streaming is not supported for this model.")
+        return refuse_when(lambda _: None)(body)
+
+    scripted.default = answer
+    assert compact(api, spoken)["status"] == "applied"
+    assert_known(api, spoken, scripted)
+    assert [call.json.get("stream") or False for call in scripted.requests] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    "words",
+    mark_others_slow(
+        [
+            "L'option demandée dépasse ce que permet cet abonnement",
+            "The requested output length is above what this deployment allows",
+            "要求された長さは許可されていません",
+        ]
+    ),
+)
+def test_a_limit_of_the_answer_is_found_in_whatever_words(
+    words: str, spoken: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    refusal = Reply(status=400, text=words)
+    scripted.default = refuse_when(lambda body: refusal if body["max_tokens"] > 400 else None)
+    assert compact(api, spoken)["status"] == "applied"
+    assert_known(api, spoken, scripted)
+    call_count = len(scripted.requests)
+    refill(spoken)
+    assert compact(api, spoken)["status"] == "applied"
+    assert max(call.json["max_tokens"] for call in list_summary_calls(scripted)[call_count:]) <= 400
+
+
+def test_a_window_is_respected_that_is_refused_in_whatever_words(
+    spoken: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    def refuse(body: Body) -> Reply | None:
+        is_long = len(str(body["messages"])) > 12_000
+        return Reply(status=400, text="Das passt hier nicht hinein.") if is_long else None
+
+    scripted.default = refuse_when(refuse)
+    run = compact(api, spoken)
+    assert run["status"] == "applied"
+    assert "not part of this summary" not in run["summary_after"]
+    assert len(list_summary_calls(scripted)) <= 8
+    assert_known(api, spoken, scripted)
+
+
+@pytest.mark.parametrize("is_counted", mark_others_slow([True, False]))
+def test_thoughts_that_end_without_a_word_get_more_room(
+    is_counted: bool, told: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    """Some servers say `stop` where their own limit has cut the thoughts."""
+    AiModel.objects.update(context_window_size=32_768)
+    refill(told, messages=30, tokens=700)
+    usage = {
+        "prompt_tokens": 3_000,
+        "completion_tokens": 1_500,
+        "completion_tokens_details": {"reasoning_tokens": 1_500},
+    }
+    delta = {} if is_counted else {"reasoning_content": "Hm, hm. " * 600}
+    chunk = {
+        "choices": [{"index": 0, "delta": delta, "finish_reason": "stop"}],
+        "usage": usage if is_counted else None,
+    }
+    silence = Reply(
+        body=f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode(),
+        headers={"Content-Type": "text/event-stream"},
+    )
+    scripted.default = refuse_when(lambda body: silence if body["max_tokens"] < 5_000 else None)
+    for _ in range(2):
+        assert compact(api, told)["status"] == "applied"
+        refill(told, messages=30, tokens=700)
+    assert len([room for room in list_rooms(scripted) if room < 5_000]) == 1

@@ -57,14 +57,16 @@ def the_transcript(request: dict[str, Any]) -> Reply:
     return Reply(text="\n".join(line for line in lines if line.startswith("00"))[:6000])
 
 
+# A shorter one that is cut off gets more room: its model may have thought.
+LONG = "Alice plans a trip and then goes on with " + ", ".join(map(str, range(1_000, 3_000)))
 NONSENSE: dict[str, tuple[Any, str]] = {
     "nothing": (Reply(text=""), "empty"),
     "white space": (Reply(text=" \n\t "), "empty"),
     "only thoughts": (Reply(text="<think>Let me see what they said.</think>"), "empty"),
     "thoughts without end": (Reply(text="<think>Let me see what they said"), "empty"),
     "only reasoning": (Reply(reasoning="Let me see what they said."), "empty"),
-    "cut off": (Reply(text="Alice plans a trip and then", finish="length"), "cut off"),
-    "cut by its window": (Reply(text=SUMMARY, finish="model_length"), "cut off"),
+    "cut off": (Reply(text=LONG, finish="length"), "cut off"),
+    "cut by its window": (Reply(text=LONG, finish="model_length"), "cut off"),
     "broken off": (Reply(text=SUMMARY, finish="network_error"), "broke the answer off"),
     "an end that nobody knows": (Reply(text=SUMMARY, finish="qwertz"), "nobody knows"),
     "refused in words": (Reply(text="I'm sorry, but I can't help with that."), "refused"),
