@@ -8,7 +8,8 @@ that are equal so far, the one with the same answer is meant, or else the newest
 A first question is answered without a session, because most of them are never continued. What
 comes after it, also the result of a call, is stored with it, as the client sends both.
 
-What follows the summary of a program that compacts by itself is found by `summary_notes`.
+What follows the summary of a program that compacts by itself is found by `summary_notes`, if it
+was known as such when it was written, and else by `rewritten_histories`.
 """
 
 import hashlib
@@ -26,12 +27,16 @@ from django.utils import timezone
 
 from chatcore.contrib.compat import summary_notes
 from chatcore.contrib.compat.chat_completions.client_summaries import MAX_MESSAGES
-from chatcore.contrib.compat.chat_completions.matching import normalize_text
+from chatcore.contrib.compat.chat_completions.matching import (
+    count_first_messages,
+    normalize_text,
+)
 from chatcore.contrib.compat.chat_completions.messages import normalize_arguments
 from chatcore.contrib.compat.client_messages import ClientMessage
 from chatcore.contrib.compat.content_parts import find_lasting_text
 from chatcore.contrib.compat.models import HistoryKey
 from chatcore.contrib.compat.programs import Keeping
+from chatcore.contrib.compat.rewritten_histories import find_rewritten
 from chatcore.models import Message, Session, Turn
 from chatcore.sessions.deletion import delete_session
 
@@ -78,6 +83,7 @@ def find_known_history(
         return KnownHistory(row=row, session=row.session, summary_length=summary_length)
     if row is None and len(messages) > 1:
         known = _find_summarized(client, messages)
+        known = known or _find_rewritten(user, keeping, client, messages)
         if known and _take(known.row, whole_key):
             return known
     try:
@@ -133,12 +139,15 @@ def find_summarized_sessions(
     session = find_asked_session(user, keeping, messages)
     if session:
         return [session]
-    client = summary_notes.hash_client(user.pk, keeping)
+    rows = _load_newest_rows(summary_notes.hash_client(user.pk, keeping))
+    return summary_notes.choose_quoted((row.session for row in rows if row.session), messages)
+
+
+def _load_newest_rows(client: str) -> list[HistoryKey]:
+    """Return the rows of a client's conversations, the most recently used one first."""
     rows = HistoryKey.objects.filter(client=client, session__discard_at=None, summary="")
-    rows = rows.exclude(session=None).select_related("session").order_by("-used_at", "-pk")
-    rows = rows[: summary_notes.MAX_SESSIONS]
-    sessions = (row.session for row in rows if row.session)
-    return summary_notes.choose_quoted(sessions, messages)
+    rows = rows.exclude(session=None).select_related("session__model__provider")
+    return list(rows.order_by("-used_at", "-pk")[: summary_notes.MAX_SESSIONS])
 
 
 def _follow_summary(
@@ -165,6 +174,23 @@ def _find_summarized(client: str, messages: Sequence[ClientMessage]) -> KnownHis
     if row is None:
         return None
     return KnownHistory(row=row, session=row.session, summary_length=summary.length)
+
+
+def _find_rewritten(
+    user: User, keeping: Keeping, client: str, messages: Sequence[ClientMessage]
+) -> KnownHistory | None:
+    """Return the conversation of a history that has a summary in place of older messages."""
+    rows = {row.session: row for row in _load_newest_rows(client)}
+    sessions = [session for session in rows if session]
+    found = find_rewritten(sessions, messages)
+    if found is None:
+        return None
+    session, summary_length = found
+    first_key = _extend_key(f"{user.pk} {keeping.token_id}", messages[:1])
+    was_asked = HistoryKey.objects.filter(client=client, key=first_key).exists()
+    if was_asked and not count_first_messages(session, messages):
+        return None  # the first message came alone before: it is a question and no summary
+    return KnownHistory(row=rows[session], session=session, summary_length=summary_length)
 
 
 def _find_last_answer(messages: Sequence[ClientMessage]) -> int:

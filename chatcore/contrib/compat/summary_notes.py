@@ -85,7 +85,7 @@ def find_summarized(client: str, messages: Sequence[ClientMessage]) -> KnownSumm
     notes = notes.exclude(summary="").filter(session__discard_at=None).order_by("-used_at", "-pk")
     heads: dict[uuid.UUID, tuple[int, int]] = {}
     for note in notes[:MAX_NOTES]:
-        head = _measure_head(note.summary, messages)
+        head = measure_head(note.summary, messages)
         if note.session_id and head > heads.get(note.session_id, NO_HEAD):
             heads[note.session_id] = head
     heads = {key: head for key, head in heads.items() if _has_calls(key, messages[head[1] :])}
@@ -166,7 +166,7 @@ def _has_an_answer(session_id: uuid.UUID, messages: Sequence[ClientMessage]) -> 
     return any(normalize_text(each.content) in texts for each in newest_answers)
 
 
-def _measure_head(summary: str, messages: Sequence[ClientMessage]) -> tuple[int, int]:
+def measure_head(summary: str, messages: Sequence[ClientMessage]) -> tuple[int, int]:
     """Return how much of a summary is in a message, and how many messages end with that one.
 
     Programs leave out what the model thought, and write texts of their own around it.

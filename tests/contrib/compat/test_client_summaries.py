@@ -163,6 +163,43 @@ def test_a_summary_before_the_whole_history(
     assert "Question 0" in sent
 
 
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_a_summary_may_stand_behind_the_first_messages(
+    client: OpenAI, scripted: ScriptedModel, rest: APIClient, talk: list[str], role: str
+) -> None:
+    """Some programs keep the task, and summarize what came after it."""
+    head = [*user_says(talk[0]), {"role": role, "content": LONG_SUMMARY}]
+    history = [*head, *build_history("", talk[-1], "And now?")[1:]]
+    ask(client, history)
+    answer = {"role": "assistant", "content": "Answer to And now?"}
+    ask(client, [*history, answer, *user_says("And then?")])
+    newer = ["And now?", "Answer to And now?", "And then?", "Answer to And then?"]
+    assert load_texts() == [*talk, *newer]
+    assert not Message.objects.exclude(branch=None).exists()
+    [run] = load_runs(rest)
+    assert (run["trigger"], run["status"]) == ("by_client", "applied")
+    assert run["summary_after"] == f"{talk[0]}\n\n{LONG_SUMMARY}"
+    assert "Question 2" not in get_last_request(scripted)
+
+
+def test_a_summary_behind_the_task_in_the_middle_of_it(
+    client: OpenAI, scripted: ScriptedModel, rest: APIClient
+) -> None:
+    history = user_says("Read them all.")
+    for number in range(4):
+        scripted.script(Reply(tool_calls=[make_tool_call("weather", id=f"call_{number}")]))
+        answer = ask(client, history, tools=[WEATHER])
+        history.append(answer.choices[0].message.model_dump(exclude_none=True))
+        history.append({"role": "tool", "tool_call_id": f"call_{number}", "content": f"{number}."})
+    scripted.script(Reply(text="All is read."))
+    ask(client, [history[0], *user_says(LONG_SUMMARY), *history[-2:]], tools=[WEATHER])
+    calls = [content for role, content in load_messages() if role == "tool"]
+    assert calls == [f"{number}." for number in range(4)]
+    assert load_texts()[-1] == "All is read."
+    assert not Message.objects.exclude(branch=None).exists()
+    assert len(load_runs(rest)) == 1
+
+
 def test_the_exchange_that_asked_for_the_summary_may_be_stored(
     client: OpenAI, scripted: ScriptedModel, rest: APIClient, talk: list[str]
 ) -> None:
@@ -248,6 +285,12 @@ NO_SUMMARIES = {
     "the last question is edited": lambda talk: [*talk[:6], "Another question"],
     "the program goes back": lambda talk: [*talk[:2], "Another question"],
     "an exchange in the middle is deleted": lambda talk: [*talk[:2], *talk[4:], "And now?"],
+    "an answer in the middle is edited": lambda talk: [
+        *talk[:3],
+        LONG_SUMMARY.strip(),
+        *talk[4:],
+        "And now?",
+    ],
     "a short history from elsewhere": lambda talk: ["Who wrote it?", "Shakespeare.", "When?"],
     "a long history from elsewhere": lambda talk: [
         *(f"Other text {number} " * 40 for number in range(6)),

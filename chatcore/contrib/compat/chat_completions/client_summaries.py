@@ -12,6 +12,8 @@ place and not by its words, because each program has others, in any language:
    a summary (MIN_CHARS), and replaces more than twice as many messages as it has.
 4. Where it is as long as a summary and stands before the whole stored history, it replaces nothing:
    pi sends this where a single turn is all that there is.
+5. It may stand behind the first messages of the session, which are then a part of it. Then it is as
+   long as a summary too, since an edit in the middle of a history looks the same.
 
 Codex keeps what the user said and leaves out the rest: its history begins with stored messages of
 the user, and its summary stands behind the newest one. It is as long as a summary, and what comes
@@ -78,29 +80,36 @@ def find_client_summary(
     *,
     head_length: int,
     tail_start: int | None,
+    kept_length: int = 0,
 ) -> ClientSummary | None:
     """Return the summary that a client's history begins with; None if it begins with none.
 
     Behind its first `head_length` messages stand those that are stored from the index `tail_start`
-    on; None if no stored ones stand there.
+    on; None if no stored ones stand there. The first `kept_length` messages of these are the first
+    ones of the session.
     """
     has_tail = tail_start is not None
-    head = messages[:head_length] if has_tail else _drop_questions(messages)
+    whole_head = messages[:head_length] if has_tail else _drop_questions(messages)
+    head = whole_head[kept_length:]
     if not (0 < len(head) <= min(head_length, MAX_MESSAGES)):
         return None
-    if not all(map(_may_be_summary, head)):
+    if not all(map(_may_be_summary, whole_head)):
         return None
-    replaced_messages = stored_messages[:tail_start]
+    replaced_messages = stored_messages[kept_length:tail_start]
     has_answer = any(message.role == "assistant" for message in replaced_messages)
     text = "\n\n".join(message.content for message in head)
     min_count = len(head) if has_tail else 2 * len(head)
     if tail_start != 0 and (not has_answer or len(replaced_messages) <= min_count):
         return None
-    if not tail_start and len(text) < MIN_CHARS:
+    if (not tail_start or kept_length) and len(text) < MIN_CHARS:
         return None
-    if session.messages.filter(role=head[0].role, content=head[0].content).exists():
+    same_messages = session.messages.filter(role=head[0].role, content=head[0].content)
+    if tail_start:
+        # The program may have asked for it in the session, behind the messages that it keeps.
+        same_messages = same_messages.filter(seq__lt=stored_messages[tail_start].seq)
+    if same_messages.exists():
         return None
-    return build_summary(head, stored_messages, tail_start=tail_start)
+    return build_summary(whole_head, stored_messages, tail_start=tail_start)
 
 
 def find_summary_behind_questions(

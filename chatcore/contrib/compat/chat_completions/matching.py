@@ -10,10 +10,11 @@ superseded, and stay as a version. One that begins with a summary of the client'
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import islice
+from itertools import islice, takewhile
 
 from chatcore.contrib.compat.chat_completions.client_summaries import (
     MAX_MESSAGES,
+    MIN_CHARS,
     ClientSummary,
     build_summary,
     drop_known_summaries,
@@ -245,13 +246,15 @@ def match_history(
     stored_messages, is_from_start = _load_messages(session, "-seq", limit)
     if not stored_messages:
         return HistoryMatch(new_messages=messages)
-    history_match = _match_continued(session, messages, stored_messages)
+    may_be_summary = on_divergence in (None, OnDivergence.APPEND)
+    history_match = (
+        _match_summarized(session, messages, stored_messages, summary_length)
+        if summary_length
+        else _match_continued(session, messages, stored_messages)
+        or (may_be_summary and _match_summarized(session, messages, stored_messages, 0))
+    )
     if history_match:
         return history_match
-    if on_divergence in (None, OnDivergence.APPEND):
-        history_match = _match_summarized(session, messages, stored_messages, summary_length)
-        if history_match:
-            return history_match
     is_edit = on_divergence is OnDivergence.EDIT
     if not is_edit and all(message.role != "assistant" for message in messages):
         return HistoryMatch(new_messages=messages)
@@ -317,6 +320,9 @@ def _match_summarized(
         return _match_behind_summary(session, rest, stored_messages)
     if summary_length:
         return _match_known_summary(session, messages, stored_messages, summary_length)
+    behind_first = _match_behind_first_messages(session, rest, stored_messages)
+    if behind_first:
+        return behind_first
     summary = find_summary_behind_questions(session, rest, stored_messages)
     if summary:
         # Inside a task the summary is the newest message, and it is what is answered.
@@ -336,6 +342,52 @@ def _match_summarized(
     if not length:
         return HistoryMatch(new_messages=rest, summary=summary)
     return replace(_match_behind_summary(session, rest, stored_messages), summary=summary)
+
+
+def _match_behind_first_messages(
+    session: Session, messages: Sequence[ClientMessage], stored_messages: Sequence[StoredMessage]
+) -> HistoryMatch | None:
+    """Return the match of a history whose summary stands behind the session's first messages."""
+    kept_length = count_first_messages(session, messages)
+    if not kept_length:
+        return None
+    head_length, start, length = _find_tail(messages[kept_length:], stored_messages)
+    if not length:
+        return None
+    summary = find_client_summary(
+        session,
+        messages,
+        stored_messages,
+        head_length=kept_length + head_length,
+        tail_start=start,
+        kept_length=kept_length,
+    )
+    if summary is None:
+        return None
+    rest = messages[summary.length :]
+    return replace(_match_behind_summary(session, rest, stored_messages), summary=summary)
+
+
+def count_first_messages(session: Session, messages: Sequence[ClientMessage]) -> int:
+    """Return how many messages, up to MAX_MESSAGES, are the first ones of a session."""
+    first_messages, _ = _load_messages(session, "seq", MAX_MESSAGES)
+    client_keys = build_client_keys(messages[:MAX_MESSAGES], first_messages)
+    pairs = zip(client_keys, map(build_key, first_messages), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def measure_client_summary(session: Session, messages: Sequence[ClientMessage]) -> int:
+    """Return the length of a summary of the client's own that stands before stored messages.
+
+    It is a number of messages, and 0 if a history has no such summary.
+    """
+    limit = len(messages) + EXTRA_MESSAGES
+    stored_messages, _ = _load_messages(session, "-seq", limit)
+    if not stored_messages:
+        return 0
+    history_match = _match_summarized(session, messages, stored_messages, 0)
+    summary = history_match.summary if history_match else None
+    return summary.length if summary and summary.boundary_seq is not None else 0
 
 
 def _match_known_summary(
@@ -359,13 +411,23 @@ def _match_known_summary(
     if common_length == 1 and rest[0].role == "assistant" and not rest[0].calls:
         # One answer alone is the newest one. An older one has the same text by chance: the model
         # said it to the summary.
-        common_length = int(start == len(stored_messages) - 1)
+        end = _find_end_before_summary(messages[:length], stored_messages)
+        common_length = int(start == end - 1)
     summary = build_summary(
         messages[:length], stored_messages, tail_start=start if common_length else None
     )
     if not common_length:
         return HistoryMatch(new_messages=rest, summary=summary)
     return replace(_match_behind_summary(session, rest, stored_messages), summary=summary)
+
+
+def _find_end_before_summary(
+    head: Sequence[ClientMessage], stored_messages: Sequence[StoredMessage]
+) -> int:
+    """Return how many messages are stored before the exchange that asked for a summary, if any."""
+    text = normalize_text(stored_messages[-1].content)
+    is_asked = len(text) >= MIN_CHARS and any(text in message.content for message in head)
+    return len(stored_messages) - 2 * is_asked
 
 
 def _count_acknowledgements(
@@ -406,7 +468,9 @@ def _find_tail(
             messages[index + length :], stored_messages[:start]
         )
         goes_back = earlier_length and earlier_start + earlier_length >= start - 1
-        if not (index and length and goes_back):
+        is_newest = start == len(stored_messages) - 1
+        may_be_summary = index or (is_newest and len(stored_messages[start].content) >= MIN_CHARS)
+        if not (length and goes_back and may_be_summary):
             break
         index += length
     later_messages = stored_messages[start + length :]

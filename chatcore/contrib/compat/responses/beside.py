@@ -22,6 +22,7 @@ from chatcore.contrib.compat.models import StoredResponse
 from chatcore.contrib.compat.programs import ThreadName
 from chatcore.contrib.compat.responses import history, records
 from chatcore.contrib.compat.responses.request import ResponseRequest
+from chatcore.contrib.compat.rewritten_histories import find_rewritten
 from chatcore.models import Session
 from chatcore.providers.base import StreamPart
 
@@ -84,7 +85,7 @@ def find_summarized(
     client = summary_notes.hash_client(user.pk, request.keeping)
     summary = summary_notes.find_summarized(client, messages)
     if summary is None:
-        return None
+        return find_rewritten(_load_sessions(client), messages)
     sessions = Session.objects.owned_by(user).select_related("model__provider")
     session = sessions.filter(pk=summary.session_id).first()
     return (session, summary.length) if session else None
@@ -116,8 +117,13 @@ def _find_sessions(user: User, request: ResponseRequest) -> list[Session]:
     session = find_asked_session(user, request)
     if session:
         return [session]
-    client = summary_notes.hash_client(user.pk, request.keeping)
+    sessions = _load_sessions(summary_notes.hash_client(user.pk, request.keeping))
+    return summary_notes.choose_quoted(sessions, request.messages)
+
+
+def _load_sessions(client: str) -> list[Session]:
+    """Return the sessions of a client that names none, the most recently used one first."""
     rows = StoredResponse.objects.filter(client=client, session__discard_at=None)
-    rows = rows.select_related("session").order_by("-created_at")[:MAX_RESPONSES]
-    sessions = list({row.session_id: row.session for row in rows}.values())
-    return summary_notes.choose_quoted(sessions[: summary_notes.MAX_SESSIONS], request.messages)
+    rows = rows.select_related("session__model__provider").order_by("-created_at")[:MAX_RESPONSES]
+    sessions = {row.session_id: row.session for row in rows}
+    return list(sessions.values())[: summary_notes.MAX_SESSIONS]
