@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Page, expect
+from playwright.sync_api import APIResponse, Page, Route, expect
 
 from chatcore.models import Message, Session
 from chatcore.turns import control
@@ -217,6 +217,32 @@ def test_an_answer_goes_on_while_one_reads_long_ago(
     expect(page.locator(".answer").last).to_have_attribute("data-status", "complete")
     expect(page.locator(".answer .prose").last).to_have_text("".join(words).strip())
     expect(page.locator(".reasoning .words").last).to_have_text("Counting.")
+
+
+@pytest.mark.slow
+def test_an_answer_that_ends_while_its_page_is_loaded_is_whole(
+    page: Page, session: Session, scripted: ScriptedModel
+) -> None:
+    """The page came as it was before the end, and stood there empty for good."""
+    fill_chat(session, 300)
+    scripted.script(Reply(chunks=["one ", "two ", "three "], cut_after=2, hang=True))
+    page.goto(f"/c/{session.pk}/")
+    send_message(page, "Count")
+    expect(page.locator(".answer .prose").last).to_have_text("one two")
+    read_back(page, 20)
+    assert read_message_range(page)[1] < 300
+    held: list[tuple[Route, APIResponse]] = []
+    page.route("**/messages/?*", lambda route: held.append((route, route.fetch())))
+    page.get_by_role("button", name="To the newest message").click()
+    wait_until(page, lambda: bool(held))
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_role("button", name="Send")).to_be_visible()
+    for route, response in held:
+        assert 'data-status="streaming"' in response.text()
+        route.fulfill(response=response)
+    answer = page.locator(".answer").last
+    expect(answer).to_have_attribute("data-status", "interrupted")
+    expect(answer.locator(".prose")).to_have_text("one two")
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ const STORED_NOTICE = "Conversation history has been automatically trimmed";
 export class Timeline {
   #streams = new Map(); // "message:kind" → StreamedText
   #incomplete = new Set(); // messages with a missing delta
+  #completed = new Set(); // messages that have ended while this page was open
   #isAtEnd = true;
   #lastScrollTop = 0; // the previous scroll position
 
@@ -34,7 +35,8 @@ export class Timeline {
     return this.pager.findMessage(id);
   }
 
-  // Render the markdown of messages that the server sent.
+  // Render the markdown of messages that the server sent. It may have sent one as streaming whose
+  // end came before this did: nothing more follows, so the message is fetched again.
   renderMarkdown(root) {
     recordMarkup(root);
     for (const prose of root.querySelectorAll(
@@ -42,7 +44,15 @@ export class Timeline {
     ))
       getMarkdownView(prose).showFinal(prose.textContent);
     for (const answer of root.querySelectorAll(".answer[data-status=streaming]"))
-      this.#showStreamedText(answer);
+      if (this.#completed.has(answer.dataset.message))
+        this.#renew(answer).catch((problem) => console.warn(problem));
+      else this.#showStreamedText(answer);
+  }
+
+  async #renew(article) {
+    const path = `c/${this.chat.session}/messages/${article.dataset.message}/`;
+    article.replaceWith(...(await fetchElements(buildPath(path))));
+    this.renderMarkdown(this.list);
   }
 
   // Load the messages again: versions and texts may have changed, messages may be deleted.
@@ -160,17 +170,14 @@ export class Timeline {
     });
   }
 
-  async completeMessage(session, { message, status, usage, finish_reason: finishReason }) {
+  async completeMessage({ message, status, usage, finish_reason: finishReason }) {
+    this.#completed.add(String(message));
     const article = this.findMessage(message);
     const text = this.#streams.get(`${message}:text`)?.text ?? "";
     for (const kind of ["text", "reasoning"]) this.#streams.delete(`${message}:${kind}`);
     const isIncomplete = this.#incomplete.delete(message);
     if (article?.dataset.status !== "streaming") return;
-    if (isIncomplete || article.dataset.replaces) {
-      article.replaceWith(...(await fetchElements(buildPath(`c/${session}/messages/${message}/`))));
-      this.renderMarkdown(this.list);
-      return;
-    }
+    if (isIncomplete || article.dataset.replaces) return this.#renew(article);
     article.dataset.status = status;
     article.dataset.finish = finishReason ?? "";
     this.#endReasoning(article);
