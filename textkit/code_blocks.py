@@ -16,6 +16,7 @@ _MARKED = re.compile(
     r"(?:[^<]++|<(?!/pre>|/code>[ \t]*+(?:\n|\Z)))*+(?P<end_tag></(?:pre|code)>)?",
     re.MULTILINE,
 )
+_FENCE = re.compile(r"^([ \t]*)(?:(?:[-*+•]|\d{1,3}[.)])[ \t]+)?(`{3,}|~{3,})")
 _QUOTED = re.compile(r"[ \t]{0,3}>|\.\.\. ?")  # and the lines after the first one of a Python shell
 _QUOTE_MARK = re.compile(r"[ \t]{0,3}>(?: ?>)*")
 _QUOTED_CODE = re.compile(r"(?: {2,}|\t)\S| ?(?:```|~~~|<pre\b)")
@@ -51,6 +52,23 @@ def find_code_blocks(text: str) -> list[Block]:
         blocks.append(Block(match.start(), match.start() + len(match[0].rstrip()), is_open))
         offset = match.end()
     return [*blocks, *_find_unmarked_blocks(text, offset, len(text))]
+
+
+def close_code_block(text: str, *, source: str = "") -> str:
+    """Return a text that ends within a marked block with the mark that ends it.
+
+    The block is left out where the `source` shows that it goes on.
+    """
+    block = next(iter(reversed(find_code_blocks(text))), None)
+    if block is None or not block.is_open:
+        return text
+    opening, _, code = text[block.start : block.end].partition("\n")
+    fence = _FENCE.search(opening)
+    end_mark = fence[1] + fence[2] if fence else f"</{'code' if '<code' in opening else 'pre'}>"
+    _, found, rest = source.partition(code.strip() or "\0")
+    if found and not rest.lstrip().startswith(end_mark.strip()):
+        return text[: block.start].rstrip()
+    return f"{text.rstrip()}\n{end_mark}"
 
 
 def _find_unmarked_blocks(text: str, start: int, end: int) -> Iterator[Block]:

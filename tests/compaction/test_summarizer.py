@@ -348,3 +348,22 @@ def test_a_model_that_gives_back_what_headings_are_for_is_told_the_headings_alon
     assert [
         heading for line in instruction_lines for heading in headings if line.endswith(heading)
     ] == list(headings)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_a_code_block_that_a_summary_leaves_open_is_closed_or_left_out(
+    is_cut: bool, session: Session, scripted: ScriptedModel
+) -> None:
+    code = "def check(ticket):\n    if ticket:\n        return 4711"
+    fill_session(session)
+    content = f"Use this:\n```python\n{code}\n```\n" + "lisbon trip " * 160
+    Message.objects.filter(session=session, seq=1).update(content=content)
+    written = code.rpartition("\n")[0] if is_cut else code
+    scripted.default = summarize_or_chat(Reply(text=f"{SUMMARY}\n\n```python\n{written}"))
+    run = engine.compact_now(session.pk, trigger="manual")
+    assert run.status == "applied", run.reason
+    whole = f"```python\n{code}\n```"
+    assert (run.summary_after or "").count("```") == (0 if is_cut else 2)
+    summary = run.summary_after or ""
+    assert ("check(ticket)" in summary, whole in summary) == (not is_cut, not is_cut)
