@@ -57,6 +57,7 @@ class ProviderOptions(TypedDict, total=False):
     titles: bool
     summary_body: JsonObject
     summary_effort: str
+    summary_chunk_tokens: int
     summary_temperature: bool
     summary_in_talk: bool
     summary_without_tools: Literal["", "unless told", "always"]

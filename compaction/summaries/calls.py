@@ -215,6 +215,7 @@ class SummaryClient:
         self.spent_tokens = 0  # the room of the newest call, where thoughts took all of it
         self.follows_talk = False  # the newest call
         self.max_output_tokens = summary_model.max_output_tokens
+        self.max_chunk_tokens = summary_model.max_chunk_tokens
         self.echoes_headings = summary_model.echoes_headings
         self.names_lines = summary_model.names_lines
         self.cache_reuse = CacheReuse(run, context, summary_model)
@@ -275,6 +276,8 @@ class SummaryClient:
         if time_limit is not None:
             free_tokens = min(free_tokens, time_limit)
         free_tokens /= self.token_ratio
+        if self.max_chunk_tokens:
+            free_tokens = min(free_tokens, self.max_chunk_tokens)
         empty_message = summary_prompt.build_message(
             job.options, previous_summary=previous_summary, lines="", min_words=0, max_words=0
         )
@@ -440,7 +443,8 @@ class SummaryClient:
         if len(chunk.pieces) < 2 or self.refused.shortened >= MAX_SHORTENED:
             return False
         self.refused.shortened += 1
-        self.token_ratio *= 2
+        self.max_chunk_tokens = int(chunk.characters * self.density / 2)
+        self.refused.note_chunk_limit(self.max_chunk_tokens)
         return True
 
     def _leave_out_refused(

@@ -149,6 +149,7 @@ class SummaryModel:
     timeout: float = 0.0  # seconds that a call of it needs at least, if known
     window: int | None = None
     max_output_tokens: int | None = None
+    max_chunk_tokens: int = 0  # of the conversation in one call, if longer ones were refused
     thought_room: int = 0  # that its answers were seen to need
     takes_temperature: bool = True
     # False of one that called tools where the conversation ended with the instruction.
@@ -207,6 +208,7 @@ def choose_summary_model(
         timeout=model.provider.options.get("summary_seconds", 0),
         window=model.request_limit,
         max_output_tokens=min((limit for limit in limits if limit), default=None),
+        max_chunk_tokens=facts.get("summary_chunk_tokens", 0),
         thought_room=facts.get("thought_room", 0),
         takes_temperature=facts.get("summary_temperature", True),
         may_follow_talk=facts.get("summary_in_talk", True),

@@ -89,6 +89,10 @@ class RefusedCalls:
         """Remember how long an answer of the model may be, for the calls of the chat too."""
         model_calls.keep_fact(self.model, output_limit=tokens)
 
+    def note_chunk_limit(self, tokens: int) -> None:
+        """Note how long a chunk may be, which is kept if the model summarizes such a one."""
+        self._facts["summary_chunk_tokens"] = tokens
+
     def note_tool_call(self) -> None:
         """Note that the model calls tools where it is to summarize the conversation."""
         self._facts["summary_in_talk"] = False

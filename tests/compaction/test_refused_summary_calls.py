@@ -665,6 +665,10 @@ def test_a_window_is_respected_that_is_refused_in_whatever_words(
     assert "not part of this summary" not in run["summary_after"]
     assert len(list_summary_calls(scripted)) <= 8
     assert_known(api, spoken, scripted)
+    refill(spoken)
+    call_count = len(scripted.requests)
+    assert compact(api, spoken)["status"] == "applied"
+    assert not any(refuse(call.json) for call in list_summary_calls(scripted)[call_count:])
 
 
 @pytest.mark.parametrize("is_counted", mark_others_slow([True, False]))
