@@ -184,7 +184,7 @@ def parse_count(value: object) -> int | None:
 class Usage:
     """The tokens of one call. `input` always includes those read from and written to a cache.
 
-    `thoughts` are tokens of the answer that nobody was shown, where the provider counts them.
+    `thoughts` is how many tokens of the output were hidden reasoning, where the provider says so.
     """
 
     input: int

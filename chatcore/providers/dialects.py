@@ -117,8 +117,8 @@ def _find_known_dialect(name: str) -> Dialect:
 Facts = dict[str, object]
 
 _MAX_TOKENS_FIELDS = ("max_tokens", "max_completion_tokens")
-# Fields of a request that are not needed for an answer, beside the session's params. Nobody asked
-# for the first ones: a refusal that names one is about it, in whatever words.
+# Fields that an answer does not need, beside the session's parameters. The first ones are added
+# here, so a refusal that names one is about that field, whatever its words.
 _UNASKED_FIELDS = ("stream_options", "stream", "return_progress")
 _OWN_FIELDS = (*_UNASKED_FIELDS, "parallel_tool_calls", *_MAX_TOKENS_FIELDS)
 _UNKNOWN = (

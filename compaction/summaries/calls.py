@@ -611,7 +611,7 @@ class SummaryClient:
         if needs_room:
             # It would spend as much of its output on reasoning for a shorter summary.
             self.spent_tokens = call_prompt.max_tokens
-        if is_cut and not is_thought:  # nobody counted thoughts: perhaps the server has a limit
+        if is_cut and not is_thought:  # thoughts are not counted: perhaps the server has a limit
             self.brevity *= 2
         if text and not needs_room:
             self.refused.note_answer(answer)

@@ -22,7 +22,7 @@ UNNAMED_RESTS = (60.0, 120.0, 300.0, 900.0)
 # A run that has some of its answers waits so many seconds first, for example for a provider that
 # allows one request a second.
 UNNAMED_WAITS = (2.0, 10.0, 30.0)
-# So often a run waits as long as it is told. A provider that names no time at all ("0") would else
+# The most waits of a run whose length the provider says. One that always says "0" would otherwise
 # be called without a pause.
 MAX_NAMED_WAITS = 5
 MAX_LEFT_OUT = 8  # messages of one run; where a filter refuses more, it is not about single ones

@@ -1,4 +1,4 @@
-"""Programs that name no conversation and ask for a summary in words that nobody here has seen."""
+"""Programs that name no conversation and ask for a summary in unknown words."""
 
 from typing import Any
 
