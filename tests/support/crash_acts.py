@@ -30,7 +30,7 @@ from tests.support.waiting import wait_until
 
 CHUNKS = ["It ", "is ", "forty", "-two", ", no ", "more", " and ", "no less."]
 ANSWER = "".join(CHUNKS)
-REFUSED = "Its summaries are refused"  # the title of such a session
+FAILING = "Its summaries fail"  # the title of such a session
 CLIENT_TOOL: dict[str, Any] = {"name": "look", "parameters": {}}
 TURN_SECONDS = 30  # for a turn; one whose end cannot be stored stays open until its lease ends
 IMPORTED = [{"role": "user", "content": f"{number}: " + "Carp. " * 20} for number in range(200)]
@@ -40,8 +40,8 @@ def reply_to_acts(request: dict[str, Any]) -> Reply:
     """Answer as the provider of all acts, by what the request asks for."""
     text = str(request["messages"])
     newest = request["messages"][-1]
-    if "<transcript>" in text and is_refused():
-        return Reply(status=400, text="No.")
+    if "<transcript>" in text and has_failing_summaries():
+        return Reply(status=500, text="No.")
     if "<transcript>" in text:
         return Reply(text=SUMMARY, usage=(100, 20))
     if newest["role"] == "tool" or "seven" not in str(newest["content"]):
@@ -53,10 +53,10 @@ def reply_to_acts(request: dict[str, Any]) -> Reply:
     return Reply(tool_calls=[make_tool_call("calculate", {"expression": "6*7"}, id="c1")])
 
 
-def is_refused() -> bool:
-    """Return True if the session refuses summaries; the provider's threads ask."""
+def has_failing_summaries() -> bool:
+    """Return True if summaries of the session fail; the provider's threads ask."""
     try:
-        return Session.objects.filter(title=REFUSED).exists()
+        return Session.objects.filter(title=FAILING).exists()
     finally:
         connection.close()
 
@@ -135,7 +135,7 @@ def compact_and_rewind(stage: Stage) -> None:
 
 
 def compact_in_vain(stage: Stage) -> None:
-    """Compact with a summary model that refuses."""
+    """Compact with a summary model that fails."""
     compact(stage)
 
 
@@ -205,7 +205,7 @@ def prepare_stage(act: str, owner: User, model: AiModel) -> Stage:
     session = Session.objects.create(owner=owner, model=model, title="Sums")
     if act == "compact_in_vain":
         use_policy(session, summary={"retries": 0})
-        Session.objects.filter(pk=session.pk).update(title=REFUSED)
+        Session.objects.filter(pk=session.pk).update(title=FAILING)
     fill_session(session, messages=14 if is_full else 6, tokens=500 if is_full else 20)
     return Stage(session.pk)
 
