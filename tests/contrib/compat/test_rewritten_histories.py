@@ -57,7 +57,7 @@ def begin_talk(post: Post, scripted: ScriptedModel, texts: list[str]) -> None:
 
 
 def begin_talks(post: Post, scripted: ScriptedModel) -> Session:
-    """Begin the conversation of TALK and another one, and return the first one's session."""
+    """Store the conversation TALK and another one; return the session of TALK."""
     begin_talk(post, scripted, TALK)
     begin_talk(post, scripted, ["Fix it: other", "Other answer.", "o2", "The next other answer."])
     return Session.objects.get(title="Fix it: q1")
@@ -77,7 +77,7 @@ def check_card(session: Session, user: Any) -> None:
     assert rest.post(f"/api/v1/sessions/{session.pk}/context/undo").status_code == 200
 
 
-# Two answers in a row are one over responses, so there the summary is not told from what follows.
+# Responses joins two answers in a row into one, so the summary cannot be recognized there.
 ROWS = [
     (path, head)
     for path in (*PATHS, "/v1/responses")

@@ -76,5 +76,5 @@ def claims_act(text: str, verb_stems: set[str]) -> bool:
 
 
 def is_demand(act: str) -> bool:
-    """Return whether only a user can have done an act, for example asked for something."""
+    """Return whether an act is a request, which only a user makes."""
     return bool(_DEMAND.match(act))
