@@ -181,7 +181,6 @@ SQLITE_PRAGMAS = (
     # What is deleted is overwritten, and does not stay in free pages of the file.
     "PRAGMA secure_delete=ON;"
 )
-DATABASE_POOL = read_switch("CHATCORE_DATABASE_POOL")
 if not IS_DATABASE_SHARED:
     # SQLite has one writer at a time; the others try again for 20 s. Threads keep connections,
     # because opening one for each call costs 15 ms before each first word of an answer.
@@ -198,14 +197,10 @@ else:
         **DATABASES["default"].get("OPTIONS", {}),
     }
     DATABASES["default"]["OPTIONS"] = DATABASE_OPTIONS
-    if DATABASE_POOL:
-        # A pool does not survive a fork. `serve` switches it off for the worker, which forks; its
-        # processes keep their connections instead. A request waits for a connection for at most
-        # `timeout` seconds, and is then refused.
-        DATABASE_OPTIONS["pool"] = {"min_size": 2, "max_size": 20, "timeout": 10}
-    else:
-        # Those that a restarted server has closed would each refuse somebody once.
-        DATABASES["default"] |= {"CONN_MAX_AGE": 600, "CONN_HEALTH_CHECKS": True}
+    # Threads share a few connections, also behind PgBouncer: there are many more of them. A request
+    # waits for a connection for at most `timeout` seconds, and is then refused. The worker, which
+    # forks, uses none (`compaction/management/commands/worker.py`).
+    DATABASE_OPTIONS["pool"] = {"min_size": 2, "max_size": 20, "timeout": 10}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = read_redis_url("CHATCORE_REDIS_URL")

@@ -13,8 +13,6 @@ import json
 import os
 import random
 import signal
-import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -40,7 +38,8 @@ from measure.soak.ledger import Client, Ledger, check_ledger, wait_for_calm  # n
 from tests.support.clock import Clock  # noqa: E402
 from tests.support.compaction_sessions import SUMMARY  # noqa: E402
 from tests.support.mcp_server import run_tool_server  # noqa: E402
-from tests.support.postgres_server import PostgresServer, find_program  # noqa: E402
+from tests.support.pgbouncer import PgBouncer  # noqa: E402
+from tests.support.postgres_server import PostgresServer  # noqa: E402
 from tests.support.scripted_model import ScriptedModel, make_tool_call  # noqa: E402
 from tests.support.scripted_wire import Reply  # noqa: E402
 from tests.support.served_product import ServedProduct, serve  # noqa: E402
@@ -310,59 +309,19 @@ def measure_until_free(api: httpx2.Client, session: str, start: float) -> float:
     return time.monotonic() - start
 
 
-class PgBouncer:
-    """PgBouncer in transaction mode before a server."""
-
-    def __init__(self, folder: Path, server_port: int) -> None:
-        self._folder = folder
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        folder.mkdir()
-        folder.parent.chmod(0o755)
-        (folder / "users.txt").write_text('"postgres" ""\n')
-        (folder / "pgbouncer.ini").write_text(
-            f"[databases]\n* = host=127.0.0.1 port={server_port} user=postgres\n"
-            f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {self.port}\nunix_socket_dir =\n"
-            f"auth_type = any\nauth_file = {folder}/users.txt\npool_mode = transaction\n"
-            "default_pool_size = 10\nmax_client_conn = 500\n"
-            "ignore_startup_parameters = extra_float_digits,options\n"
-        )
-
-    def start(self) -> None:
-        program = find_program("pgbouncer") or "/usr/sbin/pgbouncer"
-        user = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
-        self._process = subprocess.Popen(
-            [program, "-q", str(self._folder / "pgbouncer.ini")],
-            stderr=subprocess.DEVNULL,
-            **user,  # type: ignore[call-overload]
-        )
-        wait_until(self._answers, what="PgBouncer")
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
-    def _answers(self) -> bool:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 2):
-            return True
-        return False
-
-
 def pool_by_pgbouncer(kind: str) -> dict[str, Any]:
     """Answer over PgBouncer as it is, restarted, and killed for 8 seconds."""
     figures: dict[str, Any] = {}
     relay = "chatcore.events.relays.polling.PollingRelay"
     with (
-        open_stage(kind, CHATCORE_DATABASE_POOL="0", CHATCORE_EVENT_RELAY=relay) as stage,
+        open_stage(kind, CHATCORE_EVENT_RELAY=relay) as stage,
         open_api(stage.product) as api,
     ):
         assert stage.postgres
         pooler = PgBouncer(stage.folder / "pgbouncer", stage.postgres.port)
         pooler.start()
         try:
-            url = f"postgres://postgres@127.0.0.1:{pooler.port}/postgres"
-            stage.put_setting(CHATCORE_DATABASE_URL=url)
+            stage.put_setting(CHATCORE_DATABASE_URL=pooler.url)
             stage.talk()
             for name, seconds in (("as it is", None), ("restarted", 0.0), ("killed for 8 s", 8.0)):
                 listeners = stage.listen(api, 10)

@@ -76,11 +76,7 @@ def build_web_programs(
 
 def build_worker(process_count: int) -> Program:
     """Describe the job worker with `process_count` processes."""
-    environment = build_environment() | {
-        "CHATCORE_WORKERS": str(process_count),
-        # The cluster forks its processes, and a pool of connections does not survive a fork.
-        "CHATCORE_DATABASE_POOL": "0",
-    }
+    environment = build_environment() | {"CHATCORE_WORKERS": str(process_count)}
     return Program(
         name="worker", command=[sys.executable, "-m", "chatcore", "worker"], environment=environment
     )

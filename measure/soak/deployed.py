@@ -25,6 +25,7 @@ from typing import Any, Self
 import psutil
 import psycopg
 
+from tests.support.pgbouncer import PgBouncer, find_pgbouncer
 from tests.support.postgres_server import PostgresServer
 from tests.support.prepared_database import SECRETS
 from tests.support.redis_server import RedisServer
@@ -33,8 +34,16 @@ from tests.support.waiting import wait_until
 ROOT = Path(__file__).resolve().parents[2]
 UNITS = ROOT / "deploy" / "systemd"
 PROBE = ROOT / "measure" / "soak" / "probe"
-# On PostgreSQL with the pool and without it, as behind PgBouncer; and on SQLite.
-PASSES = ("pool", "no-pool", "sqlite") if PostgresServer.is_installed() else ("sqlite",)
+# On PostgreSQL, on PostgreSQL behind PgBouncer, and on SQLite: what of them is installed.
+PASSES = tuple(
+    name
+    for name, is_possible in {
+        "postgres": PostgresServer.is_installed(),
+        "pgbouncer": PostgresServer.is_installed() and find_pgbouncer(),
+        "sqlite": True,
+    }.items()
+    if is_possible
+)
 USERS = 12
 PASSWORD = "soak soak soak"
 WEB_SERVER = "chatcore.serving.web_server"
@@ -86,7 +95,7 @@ class _Sink(BaseHTTPRequestHandler):
 
 @dataclass
 class Deployment:
-    """The running servers: `with Deployment("pool") as deployment`."""
+    """The running servers: `with Deployment("postgres") as deployment`."""
 
     kind: str
     web_processes: int = 2
@@ -108,6 +117,10 @@ class Deployment:
                 self._postgres = stack.enter_context(
                     PostgresServer(SERVER_OPTIONS, self.server_log)
                 )
+            self._pooler = None
+            if self._postgres and self.kind == "pgbouncer":
+                pooler = PgBouncer(self.folder / "pgbouncer", self._postgres.port)
+                self._pooler = stack.enter_context(pooler)
             self.port = find_free_port()
             self.provider = stack.enter_context(self._run_provider())
             self._traces = stack.enter_context(_run_sink())
@@ -142,6 +155,8 @@ class Deployment:
         """Return the environment of a process."""
         ours = {k: v for k, v in os.environ.items() if not k.startswith(("CHATCORE_", "DJANGO_"))}
         database = self.database if self._postgres else f"sqlite:///{self.database}"
+        if self._pooler:
+            database = self._pooler.url
         return {
             **ours,
             **read_variables(),
@@ -156,7 +171,6 @@ class Deployment:
             "CHATCORE_TRACES": "on",
             "OTEL_EXPORTER_OTLP_ENDPOINT": self._traces,
             "CHATCORE_FETCH_ALLOW_HOSTS": self.provider.removeprefix("http://"),
-            "CHATCORE_DATABASE_POOL": "0" if self.kind == "no-pool" or name == "worker" else "1",
             **{f"CHATCORE_{limit}": "1000000" for limit in RAISED},
             "SOAK_PROBE": str(self.folder) if name in ("web", "worker") else "",
             "PYTHONPATH": os.pathsep.join([str(PROBE), str(ROOT)]),

@@ -1,6 +1,6 @@
 """Send thousands of requests of one kind after another to the product as it is deployed.
 
-`python -m measure.soak.kinds [--requests 5000] [--passes pool no-pool sqlite] [--only KIND …]`
+`python -m measure.soak.kinds [--requests 5000] [--passes postgres pgbouncer sqlite] [--only KIND]`
 `python -m measure.soak.kinds --short` is the form for each push, of at most 90 seconds.
 
 Red (exit code 1) on an answer from 500 on that the script did not order, an unexpected answer, an

@@ -38,12 +38,12 @@ FAULTS = {
             (WATCHERS, "wrappers.remove(watcher)", "wrappers.pop()"),
             (WATCHERS, "execute_wrappers.insert(0, watcher)", "execute_wrappers.append(watcher)"),
         ),
-        soak=("--short", "--passes", "pool", "--only", "writes"),
+        soak=("--short", "--passes", "postgres", "--only", "writes"),
     ),
     # A thread that ends leaves its connection open.
     "S1": Fault(
         changes=((THREADS, "        self.submit(connections.close_all)\n", ""),),
-        soak=("--requests", "4000", "--clients", "40", "--passes", "no-pool", "--only", "reads"),
+        soak=("--requests", "4000", "--clients", "40", "--passes", "sqlite", "--only", "reads"),
     ),
     # A client that has left before its call began is not noticed.
     "S2": Fault(
@@ -52,7 +52,7 @@ FAULTS = {
             (HANDOVER, "            await close_body(handover.body)\n", "            pass\n"),
             (HANDOVER, "        call_at_end(request, lambda: loop", "        repr(lambda: loop"),
         ),
-        soak=("--short", "--passes", "pool", "--only", "left_early"),
+        soak=("--short", "--passes", "postgres", "--only", "left_early"),
     ),
     # Each attempt writes all deliveries of its address, in a transaction that has its own already.
     "S3": Fault(
@@ -65,7 +65,7 @@ FAULTS = {
                 "error=error)\n    _note_address(delivery.webhook, status, is_",
             ),
         ),
-        soak=("--requests", "1500", "--passes", "pool", "--only", "webhooks"),
+        soak=("--requests", "1500", "--passes", "postgres", "--only", "webhooks"),
     ),
     # Requests with their files wait for the garbage collector.
     "S4": Fault(
@@ -74,7 +74,7 @@ FAULTS = {
             (THREADS, "        trim_heap_soon()\n", "        pass\n"),
             ("chatcore/serving/web_server.py", "    limit_heap()\n", ""),
         ),
-        soak=("--requests", "2000", "--clients", "40", "--passes", "pool", "--only", "uploads"),
+        soak=("--requests", "2000", "--clients", "40", "--passes", "postgres", "--only", "uploads"),
     ),
     # A token's check reads all tokens of its user, who may have any number.
     "E4": Fault(
@@ -87,7 +87,7 @@ FAULTS = {
             ),
             ("chatcore/accounts/tokens.py", "MAX_TOKENS = 100 ", "MAX_TOKENS = 100_000 "),
         ),
-        soak=("--requests", "6000", "--passes", "pool", "--only", "tokens_kept"),
+        soak=("--requests", "6000", "--passes", "postgres", "--only", "tokens_kept"),
     ),
 }
 

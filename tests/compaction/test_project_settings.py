@@ -43,13 +43,12 @@ def read_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     return reading
 
 
-@pytest.mark.parametrize("pool", ["true", "false"])
-def test_options_in_the_address_of_the_database_are_kept(read_settings: Any, pool: str) -> None:
+def test_options_in_the_address_of_the_database_are_kept(read_settings: Any) -> None:
     url = "postgres://me@there/here?sslmode=require"
-    result = read_settings(DATABASE_URL=url, DATABASE_POOL=pool, **SECRETS)
+    result = read_settings(DATABASE_URL=url, **SECRETS)
     database = result["DATABASES"]["default"]
     assert database["OPTIONS"]["sslmode"] == "require"
-    assert ("pool" in database["OPTIONS"]) is (pool == "true")
+    assert database["OPTIONS"]["pool"]["max_size"] == 20
 
 
 def test_without_a_variable_everything_is_as_the_policies_say(read_settings: Any) -> None:
@@ -118,7 +117,6 @@ def test_forms_are_taken_from_every_host_that_is_allowed(read_settings: Any) -> 
     ("name", "value"),
     [
         ("MEMORY_ENABLED", "perhaps"),
-        ("SUMMARIZATION_ENABLED", ""),
         ("TOKEN_THRESHOLD", "0"),
         ("TOKEN_THRESHOLD", "1.5"),
         ("TOKEN_THRESHOLD", "80%"),
@@ -132,7 +130,6 @@ def test_forms_are_taken_from_every_host_that_is_allowed(read_settings: Any) -> 
         ("DATABASE_URL", "here"),
         ("DATABASE_URL", "papyrus://here"),
         ("DATABASE_URL", "postgres://me:5432:here/there"),
-        ("DATABASE_POOL", "maybe"),
         ("REDIS_URL", "localhost"),
         ("PUBLIC_URL", "chat.example.com"),
         ("PUBLIC_URL", "https://chat.example.com/under/a/path"),

@@ -175,14 +175,13 @@ def test_a_web_process_that_sleeps_for_longer_than_its_lease_writes_nothing_more
         assert say(api, listener.session)["assistant_message"]["status"] == "complete"
 
 
-@pytest.mark.parametrize("pool", ["1", "0"])
 def test_connections_from_before_a_restart_do_not_refuse_one_after_another(
-    tmp_path: Path, scripted: ScriptedModel, pool: str
+    tmp_path: Path, scripted: ScriptedModel
 ) -> None:
     arguments = ("--no-local-model", "--web", "1", "--workers", "1")
     with (
         PostgresServer() as database,
-        serve(tmp_path, *arguments, **database.variables, CHATCORE_DATABASE_POOL=pool) as product,
+        serve(tmp_path, *arguments, **database.variables) as product,
     ):
         register_model(product, scripted)
         with open_api(product) as api, ThreadPoolExecutor(20) as readers:
