@@ -5,7 +5,9 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 
+from django.conf import settings
 from django.db import DatabaseError, connection
 
 from chatcore.accounts import token_uses
@@ -75,11 +77,12 @@ def start_background_work() -> None:
 
 
 def warm_up() -> None:
-    """Load the SDKs that may be called, and take what is loaded out of the garbage collector's way.
+    """Load views and SDKs that may be called, and take them out of the garbage collector's way.
 
-    It stays for the life of the process, and to look through it takes a tenth of a second, during
+    They stay for the life of the process, and to look through them takes a tenth of a second, in
     which no answer goes on.
     """
+    import_module(settings.ROOT_URLCONF)  # otherwise the first request of the process waits for it
     with suppress(DatabaseError):  # away: the first answer loads its SDK
         try:
             rows = Provider.objects.filter(is_active=True)

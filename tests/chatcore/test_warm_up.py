@@ -1,7 +1,11 @@
-"""A web process loads the SDKs that it may need, before the first answer waits for one."""
+"""A web process loads views and SDKs that it may need, before a request waits for them."""
 
 import gc
+import os
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -35,3 +39,19 @@ def test_only_providers_that_can_be_called_count(loaded: set[str]) -> None:
     loaded.clear()
     lifespan.warm_up()
     assert loaded == {"anthropic"}
+
+
+VIEWS = """
+import sys, django
+django.setup()
+from chatcore.serving.lifespan import warm_up
+assert "chatcore.urls" not in sys.modules
+warm_up()
+assert "chatcore.urls" in sys.modules
+"""
+
+
+def test_views_are_loaded_before_a_request_waits_for_them(tmp_path: Path) -> None:
+    variables = {"DJANGO_SETTINGS_MODULE": "chatcore.settings", "CHATCORE_DATA_DIR": str(tmp_path)}
+    others = {name: text for name, text in os.environ.items() if not name.startswith("CHATCORE_")}
+    subprocess.run([sys.executable, "-c", VIEWS], env=others | variables, check=True)
