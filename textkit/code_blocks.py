@@ -55,9 +55,9 @@ def find_code_blocks(text: str) -> list[Block]:
 
 
 def close_code_block(text: str, *, source: str = "") -> str:
-    """Return a text that ends within a marked block with the mark that ends it.
+    """Return a text that ends within a marked block, with the mark that ends it or without it.
 
-    The block is left out where the `source` shows that it goes on.
+    The block is kept if the `source` has it whole, or if the text has nothing else.
     """
     block = next(iter(reversed(find_code_blocks(text))), None)
     if block is None or not block.is_open:
@@ -65,9 +65,10 @@ def close_code_block(text: str, *, source: str = "") -> str:
     opening, _, code = text[block.start : block.end].partition("\n")
     fence = _FENCE.search(opening)
     end_mark = fence[1] + fence[2] if fence else f"</{'code' if '<code' in opening else 'pre'}>"
-    _, found, rest = source.partition(code.strip() or "\0")
-    if found and not rest.lstrip().startswith(end_mark.strip()):
-        return text[: block.start].rstrip()
+    is_whole = re.search(rf"{re.escape(code.strip())}\s*(?:```|~~~|</(?:code|pre)>)", source)
+    text_before = text[: block.start].rstrip()
+    if text_before and not is_whole:
+        return text_before
     return f"{text.rstrip()}\n{end_mark}"
 
 

@@ -47,6 +47,7 @@ from compaction.summaries.refused_calls import (
     RefusedCalls,
     find_refused,
 )
+from textkit.code_blocks import close_code_block
 from textkit.credentials import PLACEHOLDER, remove_unsaid_credentials
 
 SAMPLE_COUNT = 16
@@ -637,7 +638,10 @@ class SummaryClient:
             transcript="" if may_copy else chunk.lines,
             headings=job.options.template.headings,
         )
-        return remove_unsaid_credentials(summary, f"{chunk.previous_summary}\n{chunk.lines}")
+        replaced_text = f"{chunk.previous_summary}\n{chunk.lines}"
+        # What follows the summary in a request is no part of its code.
+        summary = close_code_block(summary, source=replaced_text)
+        return remove_unsaid_credentials(summary, replaced_text)
 
     def _build_prompt(self, job: SummaryJob, chunk: _Chunk) -> Prompt:
         max_words = self._limit_words(job, chunk)

@@ -15,7 +15,6 @@ from compaction.core.summary import SummaryFailed
 from compaction.summaries.call_log import Declined
 from compaction.summaries.model_calls import CallResult
 from compaction.summaries.prompt import SYSTEM_PROMPT, TAG_NAMES
-from textkit.code_blocks import close_code_block
 from textkit.stop_words import STOP_WORDS
 
 _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.IGNORECASE | re.DOTALL)
@@ -333,8 +332,7 @@ def extract_summary(
         if objection in (REFUSED, EMPTY):
             raise Declined(objection, has_begun=bool(summary))
         raise SummaryFailed(objection)
-    # What follows the summary in a request is no part of its code.
-    return close_code_block(summary, source=transcript) or summary
+    return summary
 
 
 def add_quotation(reason: str, answer: str) -> str:

@@ -22,9 +22,10 @@ from tests.support.compaction_sessions import (
     summarize_or_chat,
 )
 from tests.support.compaction_sessions import read_prompt as sent
+from tests.support.frozen_talk import use_policy
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
-from tests.support.slow_params import mark_other_rows_slow
+from tests.support.slow_params import mark_other_rows_slow, mark_others_slow
 
 db = pytest.mark.django_db(transaction=True)
 
@@ -352,9 +353,13 @@ def test_a_model_that_gives_back_what_headings_are_for_is_told_the_headings_alon
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("is_cut", [True, False])
+@pytest.mark.parametrize(
+    "policy", mark_others_slow(sorted(PRESETS, key=lambda name: name != "wolffish"))
+)
 def test_a_code_block_that_a_summary_leaves_open_is_closed_or_left_out(
-    is_cut: bool, session: Session, scripted: ScriptedModel
+    policy: str, is_cut: bool, session: Session, scripted: ScriptedModel
 ) -> None:
+    use_policy(session, policy)
     code = "def check(ticket):\n    if ticket:\n        return 4711"
     fill_session(session)
     content = f"Use this:\n```python\n{code}\n```\n" + "lisbon trip " * 160
