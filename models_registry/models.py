@@ -21,6 +21,7 @@ DAILY_FACTS = (
     "without",
     "output_limit",
     "thought_room",
+    "thoughts_exceed",
     "summary_chunk_tokens",
     "summary_temperature",
     "summary_in_talk",

@@ -46,6 +46,7 @@ class ProviderOptions(TypedDict, total=False):
     without_tools: list[str]
     output_limit: int
     thought_room: int
+    thoughts_exceed: int
     max_tokens_field: Literal["max_tokens", "max_completion_tokens"]
     system_role: bool
     # What small models need.

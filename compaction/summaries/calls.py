@@ -206,6 +206,7 @@ class SummaryClient:
         self.refused = RefusedCalls(
             self.model,
             thought_room=summary_model.thought_room,
+            thoughts_exceed=summary_model.thoughts_exceed,
             attempts=run.attempts,
             wait=wait,
         )
@@ -225,6 +226,10 @@ class SummaryClient:
         if summary_model.model == context.facts.model.name:
             # The session's budget knows the window that a refusal stated, if there was one.
             self.window = session_window or self.window
+        exceeded = self.refused.thoughts_exceed
+        is_manual = run.trigger == CompactionRun.Trigger.MANUAL
+        if exceeded and not is_manual and exceeded >= self._limit_room():
+            self.final_failure = self.refused.explain_thoughts(exceeded)
 
     def calibrate_density(self, entries: Iterable[TranscriptEntry], lines: Sequence[str]) -> None:
         """Estimate the tokens of a character from the text itself and from the provider's counts.
@@ -262,12 +267,13 @@ class SummaryClient:
 
     def limit_call_tokens(self, job: SummaryJob) -> int:
         """Return how many tokens the next answer may have, its reasoning included."""
-        output_limit = self.max_output_tokens or self.window
-        space = min(self.refused.thought_room, self.window // SPACE_SHARE, output_limit)
+        return max(job.max_tokens, min(self.refused.thought_room, self._limit_room()))
+
+    def _limit_room(self) -> int:
+        """Return how many tokens an answer with its reasoning may have at most."""
+        room = min(self.window // SPACE_SHARE, self.max_output_tokens or self.window)
         time_limit = self.pace.limit_answer_tokens()
-        if time_limit is not None:
-            space = min(space, int(time_limit))
-        return max(job.max_tokens, space)
+        return room if time_limit is None else min(room, int(time_limit))
 
     def measure_space(self, job: SummaryJob, previous_summary: str | None) -> int:
         """Return how many characters of transcript fit into one call; zero or less for none."""
@@ -338,7 +344,8 @@ class SummaryClient:
                         return SummaryResult(previous_summary or "", added_block)
                     continue
             attempt += 1
-            if attempt > self.knobs.retries or isinstance(failure, Refused):
+            failure = self.final_failure or failure
+            if attempt > self.knobs.retries or self.final_failure or isinstance(failure, Refused):
                 raise failure
             self._wait_before_retry(attempt)
 
@@ -372,6 +379,7 @@ class SummaryClient:
         if self.limit_call_tokens(job) > spent_tokens:
             return True
         self.brevity *= 2
+        self.final_failure = self.refused.give_up_room(spent_tokens)
         return False
 
     def _works_around(

@@ -151,6 +151,7 @@ class SummaryModel:
     max_output_tokens: int | None = None
     max_chunk_tokens: int = 0  # of the conversation in one call, if longer ones were refused
     thought_room: int = 0  # that its answers were seen to need
+    thoughts_exceed: int = 0  # the most room that its thoughts were seen to take whole
     takes_temperature: bool = True
     # False of one that called tools where the conversation ended with the instruction.
     may_follow_talk: bool = True
@@ -210,6 +211,7 @@ def choose_summary_model(
         max_output_tokens=min((limit for limit in limits if limit), default=None),
         max_chunk_tokens=facts.get("summary_chunk_tokens", 0),
         thought_room=facts.get("thought_room", 0),
+        thoughts_exceed=facts.get("thoughts_exceed", 0),
         takes_temperature=facts.get("summary_temperature", True),
         may_follow_talk=facts.get("summary_in_talk", True),
         calls_without_tools=facts.get("summary_without_tools", ""),

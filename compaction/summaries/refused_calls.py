@@ -7,6 +7,7 @@ a server refuses are learned below, where requests are sent (`chatcore/providers
 
 from collections.abc import Callable, Collection, Sequence
 
+from compaction.core.summary import SummaryFailed
 from compaction.summaries import model_calls
 from compaction.summaries.call_log import Filtered, NoAnswer, ProviderBusy, Refused, Throttled
 from compaction.summaries.model_calls import CallFailed, CallResult
@@ -27,13 +28,19 @@ UNNAMED_WAITS = (2.0, 10.0, 30.0)
 MAX_NAMED_WAITS = 5
 MAX_LEFT_OUT = 8  # messages of one run; where a filter refuses more, it is not about single ones
 
+THOUGHTS_EXCEED = (
+    "The thoughts of {model} take all of its {tokens} output tokens, so it writes no summary. It is"
+    " tried again once a day and when you ask for it. Choose another model for summaries, or give"
+    " this one more output tokens."
+)
 ONLY_CALLS = "The model calls tools that it does not have instead of writing a summary."
 
 
 class RefusedCalls:
     """The failed calls of one run, and what they have taught.
 
-    `thought_room` is how many tokens an answer needs with the model's thoughts. `left_out_seqs` are
+    `thought_room` is how many tokens an answer needs with the model's thoughts, and
+    `thoughts_exceed` how many of them it has used up before without an answer. `left_out_seqs` are
     the numbers of the messages that a filter refuses. `refuses_anything` says whether a harmless
     message is refused too; None if that was not tried. `has_changed_form` is True once other forms
     of it were tried, and `shortened` is how many times chunks were halved. `works_around` is True
@@ -44,11 +51,19 @@ class RefusedCalls:
     """
 
     def __init__(
-        self, model: str, *, thought_room: int, attempts: int, wait: Callable[[float], None]
+        self,
+        model: str,
+        *,
+        thought_room: int,
+        thoughts_exceed: int = 0,
+        attempts: int,
+        wait: Callable[[float], None],
     ) -> None:
         self.model = model
         self.attempts = attempts
-        self.thought_room = thought_room
+        self.thoughts_exceed = thoughts_exceed
+        # There is no use in trying less again.
+        self.thought_room = max(thought_room, thoughts_exceed)
         self.left_out_seqs: list[int] = []
         self.has_answers = False
         self.works_around = False
@@ -118,8 +133,24 @@ class RefusedCalls:
         self._spent_tokens = spent_tokens
         self.thought_room = min(half, spent_tokens * SPACE_GROWTH) if self._room_cuts == 1 else half
 
+    def give_up_room(self, spent_tokens: int) -> SummaryFailed | None:
+        """Return the failure of a model whose thoughts took all the room that it can have.
+
+        None if a retry is due: no smaller room was tried in this run, and none in an earlier one.
+        """
+        if self._room_cuts < 2 and self.thoughts_exceed < spent_tokens:
+            return None
+        model_calls.keep_fact(self.model, thoughts_exceed=spent_tokens)
+        return self.explain_thoughts(spent_tokens)
+
+    def explain_thoughts(self, tokens: int) -> SummaryFailed:
+        """Return the failure of a model whose thoughts take so many tokens."""
+        return SummaryFailed(THOUGHTS_EXCEED.format(model=self.model, tokens=f"{tokens:,}"))
+
     def note_answer(self, answer: CallResult) -> None:
         """Remember what helped, now that there is an answer."""
+        if self.thoughts_exceed:
+            self._facts["thoughts_exceed"] = None
         self.has_answers = True
         self._waited = 0.0
         self._named_waits = 0

@@ -334,17 +334,30 @@ def test_a_refusal_that_wants_more_room_gets_it(
     assert len([room for room in list_rooms(scripted) if room < 6_000]) <= 2
 
 
-def test_thoughts_without_end_are_given_half_of_the_window(
+def test_thoughts_without_end_are_given_half_of_the_window_once(
     told: Session, api: APIClient, scripted: ScriptedModel
 ) -> None:
     AiModel.objects.update(context_window_size=32_768)
     refill(told, messages=20, tokens=900)
     scripted.default = refuse_when(think_for(50_000))
-    compact(api, told)
-    rooms = list_rooms(scripted)
-    assert max(rooms) == 16_384
-    assert len(rooms) <= 4
-    assert Provider.objects.get().list_learned() == {}
+    run = compact(api, told)
+    first_room, second_room, last_room = list_rooms(scripted)
+    assert first_room < second_room < last_room == 16_384
+    assert "all of its 16,384 output tokens" in run["reason"]
+    assert Provider.objects.get().list_learned() == {"test-model": {"thoughts_exceed": 16_384}}
+
+    refill(told, messages=40, tokens=900)
+    run = engine.compact_now(told.pk, trigger="before_request")
+    assert "all of its 16,384 output tokens" in run.reason
+    assert len(list_summary_calls(scripted)) == 3
+    refill(told, messages=40, tokens=900)
+    compact(api, told)  # whoever asks for it gets one try
+    assert list_rooms(scripted)[3:] == [16_384]
+
+    scripted.default = refuse_when(think_for(16_000))
+    refill(told, messages=20, tokens=900)
+    assert compact(api, told)["status"] == "applied"
+    assert "thoughts_exceed" not in Provider.objects.get().list_learned()["test-model"]
 
 
 def test_room_that_the_model_does_not_have_is_not_asked_for(
@@ -352,8 +365,13 @@ def test_room_that_the_model_does_not_have_is_not_asked_for(
 ) -> None:
     AiModel.objects.update(max_output_tokens=600)
     scripted.default = refuse_when(think_for(50_000))
-    compact(api, told)
-    assert len(list_summary_calls(scripted)) <= 3
+    for trigger in ("manual", "after_response", "before_request"):
+        engine.compact_now(told.pk, trigger=trigger)
+        refill(told)
+    assert len(list_summary_calls(scripted)) == 2
+    AiModel.objects.update(max_output_tokens=2_000)
+    scripted.default = refuse_when(think_for(1_900))
+    assert engine.compact_now(told.pk, trigger="after_response").status == "applied"
 
 
 @pytest.mark.parametrize("seqs", mark_others_slow([[3, 4], [1], [6], [10]]))

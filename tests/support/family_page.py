@@ -26,11 +26,16 @@ images. A provider's option `dialect` sets single fields of it, for example
 A field that a server does not know is learned the same way: it is in the list `without`, and
 `max_tokens_field` is the name of the limit of an answer (`max_tokens` or `max_completion_tokens`).
 The most tokens that a model writes is taken from the refusal of a larger number (`output_limit`).
-How much room a summary needs with the thoughts of its model (`thought_room`), that it takes no
-temperature of ours (`summary_temperature`), and that it calls tools where it is to summarize the
-talk that it was sent (`summary_in_talk`) or has no tools at all (`summary_without_tools`: then it
-is told so, or writes no summaries for a day), and that it cannot quote what is to last
-(`summary_names_lines`), is learned from the calls that write summaries.
+How much room a summary needs with the thoughts of its model (`thought_room`), the room that they
+took whole where it can have no more (`thoughts_exceed`: then it writes no summaries for a day but
+those that are asked for by hand), how much of a conversation it takes in one call
+(`summary_chunk_tokens`), that it takes no temperature of ours (`summary_temperature`), that it
+calls tools where it is to summarize the talk that it was sent (`summary_in_talk`) or has no tools
+at all (`summary_without_tools`: then it is told so, or writes no summaries for a day), and that it
+cannot quote what is to last (`summary_names_lines`), is learned from the calls that write
+summaries. A summary call that is refused in words that nobody knows is followed by short ones with
+a harmless message, which show whether the temperature, the room of the answer, one message or their
+length is refused.
 Fields and numbers are tried again once a day, and after the button Test; an option that an
 operator sets goes before them, and another number of output tokens at the model voids
 `output_limit`.
