@@ -15,7 +15,7 @@ from compaction.core.budget import Budget, plan
 from compaction.core.policy import Policy
 from compaction.core.presets import PRESETS
 from compaction.core.systems import find_system
-from compaction.policies.reference import render_readme, render_reference
+from compaction.policies.reference import render_reference, render_system
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -58,7 +58,7 @@ class Command(BaseCommand):
             nargs="?",
             const="",
             metavar="SYSTEM",
-            help="Print docs/policies.md instead, or the README of a system's folder.",
+            help="Print the tables of docs/policies.md instead, or those of a system's README.",
         )
 
     def handle(
@@ -66,7 +66,7 @@ class Command(BaseCommand):
     ) -> None:
         """Print a table on a terminal, lines of text into a pipe, or what the options ask for."""
         if reference is not None:
-            text = render_readme(reference) if reference else render_reference()
+            text = render_system(reference) if reference else render_reference()
             self.stdout.write(text, ending="")
             return
         rows = [_build_row(name, policy, window) for name, policy in _load_policies().items()]
