@@ -5,30 +5,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from uuid import UUID
 
-from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from chatcore.accounts import audit
-from chatcore.admin.base import ChatcoreAdmin
 from chatcore.models import Session
 
 MAX_WORDS = 4_000  # comparing more would take seconds; both texts are shown then
 _PIECE = re.compile(r"\s+|\w+|[^\w\s]")
-
-
-class UnaddableAdmin(ChatcoreAdmin):
-    """A page of rows that runs write; operators may correct what can be edited."""
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-
-class UneditableAdmin(UnaddableAdmin):
-    """A page of rows that runs, or owners of sessions over REST, write."""
-
-    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        return False
 
 
 def find_session(session_id: UUID) -> Session | None:

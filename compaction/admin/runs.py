@@ -3,10 +3,9 @@
 On the page of a run, its buttons send the acts as the list would, so rights and log are the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
-from typing import ClassVar, Unpack
-from uuid import UUID
+from typing import ClassVar, NamedTuple, Unpack
 
 from django.conf import settings
 from django.contrib import admin, messages
@@ -27,17 +26,6 @@ from compaction.runs import engine, queue, tasks
 from compaction.sessions.session_memory import list_memories
 
 Status = CompactionRun.Status
-# The acts with a button on the page, with the runs that have it.
-BUTTONS = {
-    "cancel": ("Cancel", OPEN_STATUSES),
-    "requeue": ("Send to the queue again", OPEN_STATUSES),
-    "retry": ("Retry", (Status.FAILED, Status.FELL_BACK, Status.SKIPPED, Status.REWOUND)),
-    "compact_now": ("Compact again", (Status.APPLIED,)),
-    "rewind_to_here": ("Rewind to here", (Status.APPLIED,)),
-    "rewind_to_before": ("Rewind to before", (Status.APPLIED,)),
-    "clear_summary": ("Clear summary", (Status.APPLIED,)),
-    "verify": ("Verify", tuple(Status)),
-}
 WRONG_STATUSES = (Status.FAILED, Status.FELL_BACK)
 ANY_REASON = "any"
 
@@ -83,6 +71,117 @@ class NotPossible(Exception):
     """The run is in a state in which this cannot be done; the text says which."""
 
 
+def _request_again(run: CompactionRun, *, user_pk: object) -> None:
+    options: queue.RunOptions = {
+        "policy": run.policy,
+        "instructions": run.instructions,
+        "up_to_seq": run.up_to_seq,
+        "stages": run.only_stages,
+        "summary_model": run.summary_model,
+    }
+    _request_run(run, user_pk=user_pk, **options)
+
+
+def _request_run(
+    run: CompactionRun, *, user_pk: object, **options: Unpack[queue.RunOptions]
+) -> None:
+    queue.use_allowance(run.session_id, user_pk=user_pk)
+    engine.request_run(run.session_id, trigger="manual", **options)
+
+
+def _cancel(run: CompactionRun, **_: object) -> None:
+    if not engine.cancel_run(run):
+        raise NotPossible("The run has ended already.")
+
+
+def _requeue(run: CompactionRun, **_: object) -> None:
+    if run.status not in OPEN_STATUSES:
+        raise NotPossible(f"The run has ended: {run.get_status_display()}. Retry it instead.")
+    if not tasks.send_run(run.pk):
+        raise NotPossible("The queue cannot be reached now.")
+
+
+def _verify(run: CompactionRun, **_: object) -> None:
+    if violations := verification.check_session(run.session_id):
+        raise NotPossible(" ".join(violations))
+
+
+class Act(NamedTuple):
+    """What staff may do with runs: in the list, and by a button on the page of one."""
+
+    description: str
+    """The button has what stands before the colon."""
+    statuses: Collection[str]
+    """The runs whose page has the button."""
+    operate: Callable[..., object]
+    """Takes the run and the key of the user. It may raise REFUSALS, NotRewindable, NotPossible."""
+    result: str
+    right: str = "change"
+
+
+_WRONG = (Status.FAILED, Status.FELL_BACK, Status.SKIPPED, Status.REWOUND)
+_APPLIED = (Status.APPLIED,)
+ACTS = {
+    "retry": Act("Retry: request the same run again", _WRONG, _request_again, "requested again"),
+    "cancel": Act("Cancel: stop the run", OPEN_STATUSES, _cancel, "stopped"),
+    "requeue": Act("Send to the queue again", OPEN_STATUSES, _requeue, "sent to the queue again"),
+    "compact_now": Act(
+        "Compact again: request a run of each session", _APPLIED, _request_run, "requested"
+    ),
+    "rewind_to_here": Act(
+        "Rewind to here: undo what came after the run",
+        _APPLIED,
+        lambda run, **_: engine.rewind_to_run(run),
+        "what came after it was rewound",
+    ),
+    "rewind_to_before": Act(
+        "Rewind to before: undo the run too",
+        _APPLIED,
+        lambda run, **_: engine.rewind_run(run),
+        "rewound",
+    ),
+    "clear_summary": Act(
+        "Clear summary: send the full history again",
+        _APPLIED,
+        lambda run, **_: engine.forget_summary(run),
+        "its session sends the full history again",
+    ),
+    "verify": Act(
+        "Verify: check all that is stored of the session",
+        tuple(Status),
+        _verify,
+        "everything holds",
+        right="view",
+    ),
+}
+
+
+def _build_action(name: str, act: Act) -> Callable[..., HttpResponse | None]:
+    """Return an action of the list, which says what became of each run.
+
+    From the page of a run it goes back to that page; None leaves the list on show.
+    """
+
+    @admin.action(description=act.description, permissions=[act.right])
+    def apply(
+        page: ChatcoreAdmin, request: HttpRequest, runs: QuerySet[CompactionRun]
+    ) -> HttpResponse | None:
+        for run in runs:
+            try:
+                act.operate(run, user_pk=request.user.pk)
+            except (*timeline.REFUSALS, engine.NotRewindable, NotPossible) as error:
+                page.message_user(request, f"{run.pk}: {error}", messages.ERROR)
+            else:
+                page.message_user(request, f"{run.pk}: {act.result}.", messages.SUCCESS)
+        run_id = request.POST.get("on_page_of")
+        if not run_id:
+            return None
+        return HttpResponseRedirect(reverse("admin:compaction_compactionrun_change", args=[run_id]))
+
+    apply.__name__ = name
+    return apply
+
+
 @admin.register(CompactionRun)
 class CompactionRunAdmin(ChatcoreAdmin):
     """A record of a run. It can be read, retried and rewound, but never edited."""
@@ -118,16 +217,7 @@ class CompactionRunAdmin(ChatcoreAdmin):
     list_filter = ("status", WrongFilter, "trigger", PolicyFilter, "created_at")
     sortable_by = ()
     search_fields = ("=id", "=session__id")
-    actions = (
-        "retry",
-        "cancel",
-        "requeue",
-        "compact_now",
-        "rewind_to_here",
-        "rewind_to_before",
-        "clear_summary",
-        "verify",
-    )
+    actions = tuple(_build_action(name, act) for name, act in ACTS.items())
     fieldsets = (
         (
             None,
@@ -218,7 +308,7 @@ class CompactionRunAdmin(ChatcoreAdmin):
         """Return the run, with the names of the actions that this user may run."""
         run = super().get_object(request, object_id, from_field)
         if run is not None:
-            run.act_names = [name for name in BUTTONS if name in self.get_actions(request)]
+            run.act_names = [name for name in ACTS if name in self.get_actions(request)]
         return run
 
     # The columns of the list.
@@ -262,10 +352,11 @@ class CompactionRunAdmin(ChatcoreAdmin):
         They send what the list sends for one selected run, so rights and log are the same.
         """
         names = getattr(run, "act_names", ())
+        address = reverse("admin:compaction_compactionrun_changelist")
         rows = [
-            (reverse("admin:compaction_compactionrun_changelist"), name, text)
-            for name, (text, statuses) in BUTTONS.items()
-            if name in names and run.status in statuses
+            (address, name, act.description.partition(":")[0])
+            for name, act in ACTS.items()
+            if name in names and run.status in act.statuses
         ]
         buttons = format_html_join(
             "",
@@ -385,134 +476,3 @@ class CompactionRunAdmin(ChatcoreAdmin):
         """Return the structured state and memory as the model reads them."""
         text = join_texts(memory.render_record(run.state_after) for memory in list_memories())
         return render_preformatted(text or "empty")
-
-    # The acts.
-
-    @admin.action(description="Retry: request the same run again", permissions=["change"])
-    def retry(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> HttpResponse | None:
-        """Request the runs again by hand, with the same policy, instructions and model."""
-        return self._apply_to_each(
-            request,
-            runs,
-            lambda run: _request_again(run, user_pk=request.user.pk),
-            "requested again",
-        )
-
-    @admin.action(description="Cancel: stop the run", permissions=["change"])
-    def cancel(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> HttpResponse | None:
-        """End open runs; their contexts stay as they are."""
-        return self._apply_to_each(request, runs, _cancel, "stopped")
-
-    @admin.action(description="Send to the queue again", permissions=["change"])
-    def requeue(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> HttpResponse | None:
-        """Notify the queue of waiting runs once more."""
-        return self._apply_to_each(request, runs, _requeue, "sent to the queue again")
-
-    @admin.action(
-        description="Rewind to here: undo what came after the run", permissions=["change"]
-    )
-    def rewind_to_here(
-        self, request: HttpRequest, runs: QuerySet[CompactionRun]
-    ) -> HttpResponse | None:
-        """Show the model what it saw right after the run."""
-        return self._apply_to_each(
-            request, runs, engine.rewind_to_run, "what came after it was rewound"
-        )
-
-    @admin.action(description="Rewind to before the run", permissions=["change"])
-    def rewind_to_before(
-        self, request: HttpRequest, runs: QuerySet[CompactionRun]
-    ) -> HttpResponse | None:
-        """Show the model what it saw before the run."""
-        return self._apply_to_each(request, runs, engine.rewind_run, "rewound")
-
-    @admin.action(description="Compact these sessions now", permissions=["change"])
-    def compact_now(
-        self, request: HttpRequest, runs: QuerySet[CompactionRun]
-    ) -> HttpResponse | None:
-        """Request a run for each session under its own policy; a worker executes it."""
-        return self._apply_to_each(
-            request,
-            runs,
-            lambda run: _request_run(run.session_id, user_pk=request.user.pk),
-            "requested",
-        )
-
-    @admin.action(description="Clear summary: send the full history again", permissions=["change"])
-    def clear_summary(
-        self, request: HttpRequest, runs: QuerySet[CompactionRun]
-    ) -> HttpResponse | None:
-        """Forget the summaries of the runs' sessions. Messages and revisions stay."""
-        return self._apply_to_each(
-            request, runs, engine.forget_summary, "its session sends the full history again"
-        )
-
-    @admin.action(
-        description="Verify: check all that is stored of the session", permissions=["view"]
-    )
-    def verify(self, request: HttpRequest, runs: QuerySet[CompactionRun]) -> HttpResponse | None:
-        """Check every invariant of the runs' sessions, and show what does not hold."""
-        for run in runs:
-            violations = verification.check_session(run.session_id)
-            report = " ".join(violations) or "everything holds."
-            self.message_user(
-                request,
-                f"{run.session_id}: {report}",
-                messages.ERROR if violations else messages.SUCCESS,
-            )
-        return _go_back(request)
-
-    def _apply_to_each(
-        self,
-        request: HttpRequest,
-        runs: QuerySet[CompactionRun],
-        operation: Callable[[CompactionRun], object],
-        success_text: str,
-    ) -> HttpResponse | None:
-        """Apply the operation, say what became of each run, and go back to the page of one."""
-        for run in runs:
-            try:
-                operation(run)
-            except (*timeline.REFUSALS, engine.NotRewindable, NotPossible) as error:
-                self.message_user(request, f"{run.pk}: {error}", messages.ERROR)
-            else:
-                self.message_user(request, f"{run.pk}: {success_text}.", messages.SUCCESS)
-        return _go_back(request)
-
-
-def _request_again(run: CompactionRun, *, user_pk: object) -> CompactionRun:
-    options: queue.RunOptions = {
-        "policy": run.policy,
-        "instructions": run.instructions,
-        "up_to_seq": run.up_to_seq,
-        "stages": run.only_stages,
-        "summary_model": run.summary_model,
-    }
-    return _request_run(run.session_id, user_pk=user_pk, **options)
-
-
-def _request_run(
-    session_id: UUID, *, user_pk: object, **options: Unpack[queue.RunOptions]
-) -> CompactionRun:
-    queue.use_allowance(session_id, user_pk=user_pk)
-    return engine.request_run(session_id, trigger="manual", **options)
-
-
-def _cancel(run: CompactionRun) -> None:
-    if not engine.cancel_run(run):
-        raise NotPossible("The run has ended already.")
-
-
-def _requeue(run: CompactionRun) -> None:
-    if run.status not in OPEN_STATUSES:
-        raise NotPossible(f"The run has ended: {run.get_status_display()}. Retry it instead.")
-    if not tasks.send_run(run.pk):
-        raise NotPossible("The queue cannot be reached now.")
-
-
-def _go_back(request: HttpRequest) -> HttpResponse | None:
-    """Return to the page of the run whose button was pressed; None leaves the list on show."""
-    run_id = request.POST.get("on_page_of")
-    if not run_id:
-        return None
-    return HttpResponseRedirect(reverse("admin:compaction_compactionrun_change", args=[run_id]))

@@ -5,13 +5,20 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest
 
-from compaction.admin.base import UnaddableAdmin
+from chatcore.admin.base import ChatcoreAdmin
 from compaction.models import MAX_FRUITLESS_RUNS, ModelRatio, SessionState
 
 
+class LearnedAdmin(ChatcoreAdmin):
+    """Rows that the program writes. Operators may correct them; deleting one forgets it."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+
 @admin.register(ModelRatio)
-class ModelRatioAdmin(UnaddableAdmin):
-    """What was learned of a language model. Deleting a row forgets it."""
+class ModelRatioAdmin(LearnedAdmin):
+    """What was learned of a language model."""
 
     list_display = (
         "model",
@@ -51,8 +58,8 @@ class StateFilter(admin.SimpleListFilter):
 
 
 @admin.register(SessionState)
-class SessionStateAdmin(UnaddableAdmin):
-    """Why the automatic runs of a session wait or have stopped. Deleting a row forgets it."""
+class SessionStateAdmin(LearnedAdmin):
+    """Why the automatic runs of a session wait or have stopped."""
 
     list_display = (
         "session_id",

@@ -2,7 +2,8 @@
 
 from django.contrib import admin
 
-from compaction.admin.base import UneditableAdmin, render_preformatted
+from chatcore.admin.base import UneditableAdmin
+from compaction.admin.base import render_preformatted
 from compaction.memory.models import LedgerLine, SummaryLeaf
 
 

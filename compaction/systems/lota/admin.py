@@ -5,7 +5,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from compaction.admin.base import UneditableAdmin, render_preformatted
+from chatcore.admin.base import UneditableAdmin
+from compaction.admin.base import render_preformatted
 from compaction.systems.lota.models import WorkingState
 from compaction.systems.lota.state import render_state
 from compaction.systems.lota.store import parse_structured_state
