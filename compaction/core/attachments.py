@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compaction.core.budget import share_evenly, take_share
-from compaction.core.counter import CHARS_PER_TOKEN
 from compaction.core.knobs import FilesKnobs
 
 FILE_READ_BUDGET_PERCENT = 0.6
@@ -33,14 +32,6 @@ class FileEntry:
     """Tokens of the text, as the policy counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileAllowance:
-    """How much of a file is sent: at most `max_chars` characters, or all of it if that is None."""
-
-    max_chars: int | None = None
-    is_preview: bool = False
-
-
 def compute_file_budget(
     window: int, used_tokens: int, reserve_tokens: int, ratio: float = FILE_READ_BUDGET_PERCENT
 ) -> int:
@@ -49,19 +40,6 @@ def compute_file_budget(
     That is floor((window - used - reserve) * ratio), not below 0.
     """
     return max(0, take_share(ratio, window - used_tokens - reserve_tokens))
-
-
-def decide_allowance(size: int, budget: int | None, knobs: FilesKnobs) -> FileAllowance:
-    """Return what is sent of one file of so many bytes; a budget of None is room for everything.
-
-    Of a very large file only a preview is sent, a small one is sent whole, and others as far as the
-    budget in tokens allows, at four characters a token.
-    """
-    if size > knobs.preview_bytes:
-        return FileAllowance(knobs.preview_chars, is_preview=True)
-    if budget is None or size < knobs.fast_path_bytes or size <= budget * CHARS_PER_TOKEN:
-        return FileAllowance()
-    return FileAllowance(budget * CHARS_PER_TOKEN)
 
 
 def fit_files(files: Sequence[FileEntry], budget: int | None, knobs: FilesKnobs) -> list[str]:
@@ -112,7 +90,7 @@ def preview_text(text: str, limit: int = 2_000) -> str:
 
 def _count_full_tokens(file: FileEntry, knobs: FilesKnobs) -> int:
     """Return the tokens that the file would take if there were room for everything."""
-    if not decide_allowance(file.size, None, knobs).is_preview:
+    if file.size <= knobs.preview_bytes:
         return file.tokens
     return min(file.tokens, _estimate_prefix(file, knobs.preview_chars))
 
@@ -131,11 +109,9 @@ def _share_budget(full_tokens: list[int], small_tokens: list[int], budget: int) 
 
 def _render_text(file: FileEntry, demand: int, grant: int, knobs: FilesKnobs) -> str:
     total = len(file.text)
-    is_whole = grant >= demand
-    if is_whole and decide_allowance(file.size, None, knobs).is_preview:
-        return preview_text(file.text, knobs.preview_chars)
-    if is_whole:
-        return file.text
+    if grant >= demand:
+        is_preview = file.size > knobs.preview_bytes
+        return preview_text(file.text, knobs.preview_chars) if is_preview else file.text
     if grant < MIN_TOKENS:
         return OMISSION_NOTICE.format(total=total)
     return render_prefix(file.text, min(total, total * grant // file.tokens))

@@ -1,4 +1,4 @@
-"""Tool calls and their results: where messages may be separated, and how broken pairs are repaired.
+"""Tool calls and their results: where messages may be separated.
 
 Calls and results pair by id. Providers refuse a request with half of a pair, so no cut may separate
 the two. For example, of the messages
@@ -10,22 +10,12 @@ the safe cuts are 0, 1, 4 and 5: before 2 and 3 a call would be cut from its res
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
-from compaction.core.transcript import TranscriptCall, TranscriptEntry
-from textkit.tool_pairs import CALL_COMPACTED, RESULT_COMPACTED, match_results
+from compaction.core.transcript import TranscriptEntry
+from textkit.tool_pairs import match_results
 
 Pair = tuple[int, int]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PairRepair:
-    """Messages in which every pair is complete, and how many halves were added."""
-
-    entries: tuple[TranscriptEntry, ...]
-    calls_fixed: int = 0
-    results_fixed: int = 0
 
 
 def find_pairs(entries: Sequence[TranscriptEntry]) -> list[Pair]:
@@ -95,48 +85,3 @@ def find_piece(
     place = bisect_right(cuts, index)
     end = cuts[place] if place < len(cuts) else len(entries)
     return entries[cuts[place - 1] : end]
-
-
-def repair(entries: Sequence[TranscriptEntry]) -> PairRepair:
-    """Add a placeholder for each half of a pair whose other half is missing.
-
-    A pending call gets one too, because what is repaired is about to be sent. A second result of
-    one call is a result without a call. A placeholder has the seq of the message beside it.
-    """
-    pairs = find_pairs(entries)
-    answered_calls = {(caller, entries[result].call_id) for caller, result in pairs}
-    result_indices = {result for _, result in pairs}
-    output_entries: list[TranscriptEntry] = []
-    calls_fixed = 0
-    results_fixed = 0
-    for index, entry in enumerate(entries):
-        if entry.role == "tool" and index not in result_indices:
-            output_entries += _add_call(entry)
-            results_fixed += 1
-            continue
-        open_calls = [call for call in entry.calls if (index, call.id) not in answered_calls]
-        output_entries.append(entry)
-        output_entries += [_build_result(call, entry) for call in open_calls]
-        calls_fixed += len(open_calls)
-    return PairRepair(
-        entries=tuple(output_entries), calls_fixed=calls_fixed, results_fixed=results_fixed
-    )
-
-
-def _build_result(call: TranscriptCall, entry: TranscriptEntry) -> TranscriptEntry:
-    return TranscriptEntry(
-        seq=entry.seq, role="tool", content=RESULT_COMPACTED, call_id=call.id, tool_name=call.name
-    )
-
-
-def _add_call(entry: TranscriptEntry) -> tuple[TranscriptEntry, TranscriptEntry]:
-    """Return a message with a call for a result that has none, and the result."""
-    call_id = entry.call_id or f"call_{entry.seq}"
-    call = TranscriptCall(id=call_id, name=entry.tool_name or "unknown", arguments="{}")
-    call_entry = TranscriptEntry(
-        seq=entry.seq,
-        role="assistant",
-        content=CALL_COMPACTED.format(tool=entry.tool_name or "a tool"),
-        calls=(call,),
-    )
-    return call_entry, replace(entry, call_id=call_id)

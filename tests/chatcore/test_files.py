@@ -13,10 +13,8 @@ from chatcore.context import builder, revisions
 from chatcore.files import intake
 from chatcore.models import Attachment, ContextRevision, Session
 from compaction.core.attachments import (
-    FileAllowance,
     FileEntry,
     compute_file_budget,
-    decide_allowance,
     fit_files,
 )
 from compaction.core.presets import PRESETS
@@ -59,19 +57,19 @@ def test_files_take_sixty_percent_of_what_remains(
 @pytest.mark.parametrize(
     ("size", "budget", "shown"),
     [
-        (100 * KB - 1, 0, FileAllowance()),
-        (100 * KB, 25_600, FileAllowance()),
-        (100 * KB, 25_599, FileAllowance(102_396)),
-        (5 * MB, 10_000, FileAllowance(40_000)),
-        (5 * MB + 1, 2_000_000, FileAllowance(2_000, is_preview=True)),
-        (5 * MB, 0, FileAllowance(0)),
+        (100 * KB - 1, 25_600, 100 * KB - 1),
+        (100 * KB, 25_600, 100 * KB),
+        (100 * KB, 25_599, 102_396),
+        (5 * MB, 10_000, 40_000),
+        (5 * MB + 1, 2_000_000, 2_000),
+        (5 * MB, 0, 0),
     ],
 )
 def test_the_fast_path_the_preview_and_what_lies_between(
-    size: int, budget: int, shown: FileAllowance
+    size: int, budget: int, shown: int
 ) -> None:
     """shouldTruncateFile, with FILE_FAST_PATH_SIZE, FILE_PREVIEW_MODE_SIZE, FILE_PREVIEW_CHARS."""
-    assert decide_allowance(size, budget, KNOBS) == shown
+    assert fit_files([file(size, char="~")], budget, KNOBS)[0].count("~") == shown
 
 
 def test_a_file_over_five_megabytes_is_a_preview_of_two_thousand_characters() -> None:

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from compaction.core.estimate import count_entry_tokens
 from compaction.core.presets import ONECLAW
-from compaction.core.tool_pairs import find_pairs, find_pending_call, repair, split_entries
+from compaction.core.tool_pairs import find_pairs, find_pending_call, split_entries
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 from compaction.core.trimming import drop_oldest_to_fit
 from compaction.systems.neurolink.sliding import slide_to_fit
+from compaction.systems.neurolink.tool_pair_repair import repair
 from tests.support.boundaries import find_boundary
 from tests.support.random_transcripts import entries
 

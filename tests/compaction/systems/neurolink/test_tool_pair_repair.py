@@ -2,8 +2,9 @@
 
 import pytest
 
-from compaction.core.tool_pairs import find_pairs, repair
+from compaction.core.tool_pairs import find_pairs
 from compaction.core.transcript import TranscriptCall, TranscriptEntry
+from compaction.systems.neurolink.tool_pair_repair import repair
 from tests.support.stage_transcripts import answer, result, talk, user
 
 NO_RESULT = "[Tool result unavailable - conversation was compacted]"
