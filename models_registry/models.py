@@ -19,6 +19,7 @@ from models_registry.reasoning import Reasoning, find_reasoning
 # What a model may take after all, so that it is tried again once a day; and when it was refused.
 DAILY_FACTS = (
     "without",
+    "without_values",
     "output_limit",
     "thought_room",
     "thoughts_exceed",
@@ -215,7 +216,7 @@ class Provider(models.Model):
             known = row.list_dated()
             old = known.get(model, {})
             joined = {**old, **facts}
-            for name in ("without", "dialect"):
+            for name in ("without", "without_values", "dialect"):
                 if isinstance(old.get(name), dict):
                     joined[name] = {**old[name], **facts.get(name, {})}
                 elif isinstance(old.get(name), list) and facts.get(name, ()) is not None:

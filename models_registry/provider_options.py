@@ -43,6 +43,7 @@ class ProviderOptions(TypedDict, total=False):
     # What the server takes; refusals teach these too.
     dialect: DialectOptions
     without: list[str]
+    without_values: list[str]
     without_tools: list[str]
     output_limit: int
     thought_room: int

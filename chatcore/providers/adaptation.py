@@ -1,15 +1,19 @@
 """Send a refused request once more in the form that its refusal asks for.
 
 A server that is known by no name tells what it needs in its refusal: reasoning or none, a
-signature, one call at a time, another field for the limit, no such field at all. What helped is
-used for later requests too (`dialects.py`).
+signature, one call at a time, another field for the limit, no such field at all. Where a refusal
+names nothing that is known, forms of the request are tried that leave out a parameter, or ask for a
+shorter answer: refused calls are not paid for, and the one that is taken is the answer. What
+helped is used for later requests too (`dialects.py`).
 """
 
 import hashlib
+import json
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence, Set
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from chatcore.providers import dialects, output_limits, provider_data
@@ -20,14 +24,36 @@ from chatcore.providers.base import (
     StreamPart,
     Tool,
 )
+from chatcore.providers.client import TOOL_PARAMS
 from chatcore.providers.dialects import find_dialect
-from chatcore.providers.errors import ProviderRejected, ProviderUnavailable
+from chatcore.providers.errors import ProviderError, ProviderRejected, ProviderUnavailable
 from chatcore.providers.normal_form import clear_thoughts, list_thoughtful
 from chatcore.providers.protocols import load_protocol
 from chatcore.providers.sent_images import fit_images
 from chatcore.providers.tool_names import fit_tool_names, restore_tool_names
 
 MAX_TRIES = 6
+MAX_GUESSES = 10
+# Without one of these, an answer is another one in kind, so that they are left out only where a
+# refusal names them.
+_NEEDED_PARAMS = frozenset(
+    {"response_format", "output_config", "tool_choice", "stop", "stop_sequences", "n"}
+)
+_SAMPLING_PARAMS = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "repetition_penalty",
+)
+_REFUSED_VALUES: Final = "without_values"
+_OUTPUT_SHARES = (2, 4, 8)
+_MIN_OUTPUT = 256
+_GUESSED_STATUSES = (400, 422)
+_FRUITLESS_SECONDS = 60.0  # a turn may send several requests that are refused alike
+_MAX_REMEMBERED = 1_000
 _GATEWAY_STATUSES = (500, 501, 502)
 # The fact that names tools which the server has refused.
 _REFUSED_TOOLS: Final = "without_tools"
@@ -76,41 +102,221 @@ async def stream_adapted(
 ) -> AsyncGenerator[StreamPart]:
     """Yield the parts of an answer; a refusal that says what is wrong is followed by a new try.
 
-    The last part names the tools that were left out because they were refused now.
+    The last part names the tools that were left out because they were refused now, and all
+    parameters that are left out.
     """
     connection = dialects.apply_facts(connection, request.model)
     refused_marks = connection.options.get(_REFUSED_TOOLS) or ()
+    asked_params = request.params
     request, own_names = fit_tool_names(request)
     request = _select_tools(request, lambda tool: _mark_tool(tool) not in refused_marks)
     offered_tools = request.tools
-    learned: dialects.Facts = {}
-    for tries in range(MAX_TRIES):
+    attempt = _Attempt(connection, request)
+    while True:
         has_begun = False
-        fitted_request = await fit_images(request, find_dialect(connection, request.model))
-        fitted_request = _limit_output(fitted_request, connection.options.get("output_limit"))
+        fitted_request = await attempt.fit_request()
         try:
-            async with aclosing(stream(connection, fitted_request)) as parts:
+            async with aclosing(stream(attempt.connection, fitted_request)) as parts:
                 async for part in parts:
-                    if learned and not has_begun:
-                        await dialects.remember(connection, request.model, learned)
+                    if not has_begun:
+                        _note_accepted(attempt.connection, fitted_request)
+                    if attempt.learned and not has_begun:
+                        await dialects.remember(connection, request.model, attempt.learned)
                     has_begun = True
-                    if isinstance(part, StreamEnd) and part.learned:
-                        await dialects.remember(connection, request.model, part.learned)
-                    if isinstance(part, StreamEnd) and request.tools is not offered_tools:
-                        names = [tool.name for tool in offered_tools if tool not in request.tools]
-                        part = replace(part, refused_tools=tuple(names))
                     if isinstance(part, StreamEnd):
+                        if part.learned:
+                            await dialects.remember(connection, request.model, part.learned)
+                        names = [t.name for t in offered_tools if t not in attempt.request.tools]
+                        part = replace(
+                            part,
+                            refused_tools=tuple(names),
+                            refused_params=_list_left_out(attempt, asked_params),
+                        )
                         part = restore_tool_names(part, own_names)
                     yield part
             return
         except (ProviderRejected, ProviderUnavailable) as error:
-            is_last = has_begun or tries == MAX_TRIES - 1
-            adapted = None if is_last else _adapt_to_error(connection, fitted_request, error)
-            if adapted is None:
-                raise
-            facts, request = adapted
-            learned = dialects.join_facts(learned, facts)
-            connection = dialects.add_facts(connection, facts)
+            if has_begun or not attempt.change(fitted_request, error):
+                raise attempt.first_refusal or error from None
+
+
+@dataclass
+class _Attempt:
+    """The form in which a request is sent, and what its refusals have told.
+
+    Where nobody knows their words, `guesses` are the forms that are still to be tried, each beside
+    what was known before; `first_refusal` is the error that remains if none of them is taken.
+    """
+
+    connection: Connection
+    request: Request
+    learned: dialects.Facts = field(default_factory=dict)
+    tries: int = 0
+    first_refusal: ProviderError | None = None
+    _guesses: Iterator[dialects.Facts] = field(default_factory=lambda: iter(()))
+    _known: tuple[Connection, dialects.Facts] | None = None
+    _guess_count: int = 0
+
+    async def fit_request(self) -> Request:
+        """Return the request as its server takes it, by what is known."""
+        options = self.connection.options
+        request = await fit_images(self.request, find_dialect(self.connection, self.request.model))
+        request = _limit_output(request, options.get("output_limit"))
+        refused_values = options.get(_REFUSED_VALUES) or ()
+        if not refused_values:
+            return request
+        params = {
+            name: value
+            for name, value in request.params.items()
+            if _mark_value(name, value) not in refused_values
+        }
+        return replace(request, params=params)
+
+    def change(self, sent_request: Request, error: ProviderRejected | ProviderUnavailable) -> bool:
+        """Choose another form after a refusal; False if there is none."""
+        adapted = None
+        if self.tries < MAX_TRIES - 1:
+            adapted = _adapt_to_error(self.connection, sent_request, error)
+        if adapted is None:
+            return self._guess(sent_request, error)
+        self.tries += 1
+        facts, self.request = adapted
+        self._use(self.connection, self.learned, facts)
+        self.first_refusal = None
+        return True
+
+    def _use(self, connection: Connection, learned: dialects.Facts, facts: dialects.Facts) -> None:
+        self.learned = dialects.join_facts(learned, facts)
+        self.connection = dialects.add_facts(connection, facts)
+
+    def _guess(self, sent_request: Request, error: ProviderRejected | ProviderUnavailable) -> bool:
+        if not self._may_guess(error):
+            return False
+        mark = _mark_refusal(self.connection, sent_request.model, error)
+        is_other = self.first_refusal is None or mark != _mark_refusal(
+            self.connection, sent_request.model, self.first_refusal
+        )
+        if is_other:  # the first one, or the form before has helped against another
+            if time.monotonic() - _fruitless.get(mark, -_FRUITLESS_SECONDS) < _FRUITLESS_SECONDS:
+                return False
+            self._known = self.connection, self.learned
+            self._guesses = iter(_list_guesses(self.connection, sent_request, error.detail))
+            self.first_refusal = error
+        facts = next(self._guesses, None) if self._guess_count < MAX_GUESSES else None
+        if facts is None:
+            if len(_fruitless) >= _MAX_REMEMBERED:
+                _fruitless.clear()
+            _fruitless[mark] = time.monotonic()
+            return False
+        self._guess_count += 1
+        assert self._known is not None
+        self._use(*self._known, facts)
+        return True
+
+    def _may_guess(self, error: ProviderRejected | ProviderUnavailable) -> bool:
+        """Return whether a refusal may be about a parameter although it names none.
+
+        Who counts calls and pays for them looks for that by other means.
+        """
+        is_bare = type(error) is ProviderRejected and error.refused_status in _GUESSED_STATUSES
+        return is_bare and not error.is_about_contents and self.connection.max_retries > 0
+
+
+# By address and model, what requests had that were answered: it is not what others are refused for.
+_accepted: dict[tuple[str, str], Set[str]] = {}
+# When all forms were refused alike.
+_fruitless: dict[tuple[str, str, str], float] = {}
+
+
+def _note_accepted(connection: Connection, request: Request) -> None:
+    key = (connection.base_url, request.model)
+    new_marks = {*_list_marks(connection, request).values(), f"max_tokens={request.max_tokens}"}
+    known_marks = _accepted.get(key, frozenset())
+    if new_marks <= known_marks:
+        return
+    if len(_accepted) >= _MAX_REMEMBERED:
+        _accepted.clear()
+    _accepted[key] = new_marks | (known_marks if len(known_marks) < _MAX_REMEMBERED else set())
+
+
+def _mark_refusal(connection: Connection, model: str, error: ProviderError) -> tuple[str, str, str]:
+    """Return what a refusal says, without numbers, which may be those of requests."""
+    words = re.sub(r"\S*\d\S*", "", error.detail)
+    return connection.base_url, model, words[:200]
+
+
+def _mark_value(name: str, value: object) -> str:
+    """Return a parameter with its value if that is a number, else its name."""
+    is_number = isinstance(value, int | float)
+    return f"{name}={json.dumps(value)}" if is_number else name
+
+
+def _list_marks(connection: Connection, request: Request) -> dict[str, str]:
+    """Return the mark of each field that a request can do without, those of sampling first."""
+    left_out = {*_NEEDED_PARAMS, *connection.options.get("without", ())}
+    if not request.tools:
+        left_out |= TOOL_PARAMS
+    marks = {
+        name: _mark_value(name, value)
+        for name, value in request.params.items()
+        if value is not None and name not in left_out
+    }
+    return dict(sorted(marks.items(), key=lambda item: item[0] not in _SAMPLING_PARAMS))
+
+
+def _list_guesses(connection: Connection, request: Request, refusal: str) -> list[dialects.Facts]:
+    """Return what may be wrong with a request: one field, several of them, or its output.
+
+    A refusal that names a field is about its value, which the user is told.
+    """
+    accepted = _accepted.get((connection.base_url, request.model), frozenset())
+    marks = _list_marks(connection, request)
+    if dialects.names_field(refusal, (*request.params, "max_tokens", "max_completion_tokens")):
+        return []
+    suspects = [name for name, mark in marks.items() if mark not in accepted]
+    sampling = [name for name in suspects if name in _SAMPLING_PARAMS]
+    groups = [[name] for name in suspects]
+    groups += [group for group in (sampling, suspects) if len(group) > 1]
+    known_values = connection.options.get(_REFUSED_VALUES) or []
+    guesses = [
+        _leave_out(connection, [marks[name] for name in group], known_values)
+        for place, group in enumerate(groups)
+        if group not in groups[:place]
+    ]
+    if request.max_tokens and f"max_tokens={request.max_tokens}" not in accepted:
+        limits = [request.max_tokens // share for share in _OUTPUT_SHARES]
+        guesses += [{"output_limit": limit} for limit in limits if limit >= _MIN_OUTPUT]
+    # A refusal that does not come again was no refusal of the request.
+    return guesses and [{}, *guesses]
+
+
+def _leave_out(
+    connection: Connection, marks: Sequence[str], known_values: Sequence[str]
+) -> dialects.Facts:
+    """Return the facts of refused fields: single values, and names of which two were refused."""
+    known_names = {mark.partition("=")[0] for mark in known_values}
+    names = {mark for mark in marks if "=" not in mark}
+    names |= {name for name in (mark.partition("=")[0] for mark in marks) if name in known_names}
+    values = [mark for mark in marks if mark.partition("=")[0] not in names]
+    facts: dialects.Facts = {}
+    if names:
+        facts["without"] = sorted({*connection.options.get("without", ()), *names})
+    if values:
+        facts[_REFUSED_VALUES] = sorted({*known_values, *values})
+    return facts
+
+
+def _list_left_out(attempt: _Attempt, asked_params: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the names of parameters without which a request was sent."""
+    options = attempt.connection.options
+    refused = {*options.get("without", ()), *(options.get(_REFUSED_VALUES) or ())}
+    return tuple(
+        name
+        for name, value in asked_params.items()
+        if value is not None
+        and (attempt.request.tools or name not in TOOL_PARAMS)
+        and ({name, _mark_value(name, value)} & refused or name not in attempt.request.params)
+    )
 
 
 def _adapt_to_error(

@@ -232,8 +232,8 @@ class StreamEnd:
 
     `stop_sequence` is the text of the request at which the model stopped, where the provider says.
     `word` is the provider's own word for the end. `refused_tools` are those that it refused by
-    name before it answered without them. `learned` are facts of the server that its answer tells
-    (`dialects.py`).
+    name before it answered without them, `refused_params` the parameters that were left out because
+    it refuses them. `learned` are facts of the server that its answer tells (`dialects.py`).
     """
 
     reason: EndReason
@@ -243,6 +243,7 @@ class StreamEnd:
     usage: Usage | None = None
     provider_data: dict[str, object] = field(default_factory=dict)
     refused_tools: tuple[str, ...] = ()
+    refused_params: tuple[str, ...] = ()
     learned: dict[str, object] = field(default_factory=dict)
 
 

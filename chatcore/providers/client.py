@@ -37,7 +37,7 @@ _RESERVED_PARAMS = {
     "max_tokens",
     "max_completion_tokens",
 }
-_TOOL_PARAMS = frozenset({"tool_choice", "parallel_tool_calls"})
+TOOL_PARAMS = frozenset({"tool_choice", "parallel_tool_calls"})
 _loaded_sdks: set[str] = set()
 
 
@@ -300,7 +300,7 @@ def select_params(connection: Connection, request: Request) -> dict[str, object]
     """
     left_out = {*_RESERVED_PARAMS, *connection.options.get("without", ())}
     if not request.tools:
-        left_out |= _TOOL_PARAMS
+        left_out |= TOOL_PARAMS
     return {
         name: value
         for name, value in request.params.items()

@@ -5,11 +5,11 @@ it. What each family takes, and where that is written, stands in docs/providers.
 option `dialect` sets single fields for servers that are known by no name.
 
 What a server does not know is learned from its refusals. Such a fact is an option of the provider's
-row, for one model at one address: fields that are left out of requests (`without`), the name of the
-limit of an answer (`max_tokens_field`), whether there is a role for system texts (`system_role`),
-and the fields of its `dialect`. The row's own options, which an operator sets, go before what was
-learned. Facts are stored in the row (`Provider.learned`), seen and edited in the admin, and void
-once the address is another.
+row, for one model at one address: fields that are left out of requests (`without`), also with one
+value alone (`without_values`), the name of the limit of an answer (`max_tokens_field`), whether
+there is a role for system texts (`system_role`), and the fields of its `dialect`. The row's own
+options, which an operator sets, go before what was learned. Facts are stored in the row
+(`Provider.learned`), seen and edited in the admin, and void once the address is another.
 """
 
 import dataclasses
@@ -174,8 +174,9 @@ async def remember(connection: Connection, model: str, facts: Facts) -> None:
 def join_facts(known: Mapping[str, Any], new: Mapping[str, Any]) -> Facts:
     """Return the facts of both; the new ones go first."""
     joined = {**known, **new}
-    if "without" in known or "without" in new:
-        joined["without"] = sorted({*known.get("without", ()), *new.get("without", ())})
+    for name in ("without", "without_values"):
+        if name in known or name in new:
+            joined[name] = sorted({*known.get(name, ()), *new.get(name, ())})
     if "dialect" in known or "dialect" in new:
         joined["dialect"] = {**(known.get("dialect") or {}), **(new.get("dialect") or {})}
     return joined
@@ -215,6 +216,12 @@ def _choose_other_limit(connection: Connection, named: Iterable[str], refusal: s
     refused = min(places, key=lambda name: places[name])
     other = next(name for name in _MAX_TOKENS_FIELDS if name != refused)
     return {"max_tokens_field": other} if other != tried else None
+
+
+def names_field(refusal: str, names: Iterable[str]) -> bool:
+    """Return whether a refusal names one of the fields."""
+    text = _STATUS.sub("", refusal)
+    return any(_find_field(text, name) >= 0 for name in names)
 
 
 def _find_field(refusal: str, name: str) -> int:

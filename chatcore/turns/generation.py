@@ -387,7 +387,7 @@ def _store_answer(work: TurnWork, recorder: AnswerRecorder, completion: StreamEn
         # Whoever asked was told that the turn is cancelled, so it may not complete any more.
         if locked_turn.is_cancel_requested:
             raise TurnCancelled(str(turn.pk))
-        refused_calls.note_refused_tools(turn, completion)
+        refused_calls.note_left_out(turn, completion)
         completion = client_tools.drop_calls_over_limit(turn, completion)
         message, events = recorder.complete_message(completion)
         if message.tool_calls:

@@ -327,8 +327,11 @@ def learn(turn: Turn, error: ToolsRefused | ImagesRefused) -> None:
         raise ToolsRefused(f"{error.detail} {client_tools.WHERE_TO_CHANGE}") from None
 
 
-def note_refused_tools(turn: Turn, completion: StreamEnd) -> None:
-    """Tell the person of tools without which the answer was made."""
+def note_left_out(turn: Turn, completion: StreamEnd) -> None:
+    """Tell the user of tools and parameters without which the answer was made."""
+    if completion.refused_params:
+        names = ", ".join(completion.refused_params)
+        turn.add_notices(f"The provider refuses these parameters, which are left out: {names}")
     if completion.refused_tools:
         names = ", ".join(completion.refused_tools)
         notice = f"The provider refuses the description of these tools, which are left out: {names}"

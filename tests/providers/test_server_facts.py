@@ -11,6 +11,7 @@ from tests.support.compaction_sessions import say
 from tests.support.provider_calls import build_refusal
 from tests.support.scripted_model import ScriptedModel
 from tests.support.scripted_wire import Reply
+from tests.support.slow_params import mark_others_slow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -152,3 +153,98 @@ def test_a_range_is_no_unknown_field(session: Session, scripted: ScriptedModel) 
     session.save()
     assert say(session).status == "failed"
     assert len(scripted.requests) == 1
+
+
+# What the server refuses in words that nobody knows, and what is learned.
+UNKNOWN_WORDS: list[tuple[Callable[[Body], bool], Body, list[str]]] = [
+    (lambda body: "temperature" in body, {"without_values": ["temperature=0.3"]}, ["temperature"]),
+    (lambda body: "top_p" in body, {"without_values": ["top_p=0.5"]}, ["top_p"]),
+    (lambda body: "seed" in body, {"without_values": ["seed=7"]}, ["seed"]),
+    (lambda body: bool({"temperature", "top_p"} & {*body}),
+     {"without_values": ["temperature=0.3", "top_p=0.5"]}, ["temperature", "top_p"]),
+    (lambda body: body.get("temperature", 0) < 0.5 and "temperature" in body,
+     {"without_values": ["temperature=0.3"]}, ["temperature"]),
+    (lambda body: body["max_tokens"] > 2_000, {"output_limit": 2_000}, []),
+    (lambda body: body["max_tokens"] > 1_100, {"output_limit": 1_000}, []),
+]  # fmt: skip
+WORDS = [
+    "Sampling options are not accepted by this model.",
+    "La requête contient une option que ce service refuse.",
+    "这个请求不被接受。",
+]
+
+
+@pytest.mark.parametrize(("is_refused", "facts", "left_out"), UNKNOWN_WORDS)
+@pytest.mark.parametrize("words", mark_others_slow(WORDS))
+def test_what_is_refused_in_unknown_words_is_found_once_and_the_user_is_told(
+    words: str,
+    is_refused: Callable[[Body], bool],
+    facts: Body,
+    left_out: list[str],
+    session: Session,
+    scripted: ScriptedModel,
+) -> None:
+    refusal = Reply(status=400, text=words)
+    scripted.default = lambda body: refusal if is_refused(body) else Reply(text="Sure.")
+    session.params = {"temperature": 0.3, "top_p": 0.5, "seed": 7, "max_tokens": 4_000}
+    session.save()
+    turn = say(session)
+    assert turn.status == "completed"
+    assert len(scripted.requests) <= 10
+    assert Provider.objects.get().list_learned() == {"test-model": facts}
+    names = "temperature", "top_p", "seed"
+    assert [name for name in names if name not in scripted.requests[-1].json] == left_out
+    assert any(", ".join(left_out) in notice for notice in turn.notices) == bool(left_out)
+    count = len(scripted.requests)
+    assert say(session).status == "completed"
+    assert len(scripted.requests) == count + 1
+
+
+def test_another_value_of_a_refused_parameter_is_sent(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    refusal = Reply(status=400, text="Nein.")
+    scripted.default = lambda body: (
+        refusal if body.get("temperature", 1) < 0.5 else Reply(text="Sure.")
+    )
+    for value, sent in ((0.3, None), (0.7, 0.7), (0.2, None), (0.1, None)):
+        Session.objects.filter(pk=session.pk).update(params={"temperature": value})
+        assert say(session).status == "completed"
+        assert scripted.requests[-1].json.get("temperature") == sent
+    assert [call.json.get("temperature") for call in scripted.requests].count(0.1) == 0
+
+
+def test_an_answered_form_is_not_blamed_for_a_refused_message(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    refusal = Reply(status=400, text="Das geht nicht.")
+    scripted.default = lambda body: refusal if "thriller" in str(body) else Reply(text="Sure.")
+    session.params = {"temperature": 0.3, "max_tokens": 4_000}
+    session.save()
+    assert say(session).status == "completed"
+    assert say(session, "A thriller, please.").status == "failed"
+    assert len(scripted.requests) == 2
+    assert Provider.objects.get().list_learned() == {}
+
+
+def test_a_refusal_of_everything_is_tried_a_few_times_in_a_minute(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    scripted.default = Reply(status=400, text="Request 4711 is not possible.")
+    session.params = {"temperature": 0.3, "max_tokens": 4_000}
+    session.save()
+    turns = [say(session) for _ in range(3)]
+    assert {turn.status for turn in turns} == {"failed"}
+    assert len(scripted.requests) <= 10  # later ones without the message that was refused
+    assert Provider.objects.get().list_learned() == {}
+
+
+def test_a_refusal_that_does_not_come_again_teaches_nothing(
+    session: Session, scripted: ScriptedModel
+) -> None:
+    scripted.script(Reply(status=400, text="Nein."))
+    session.params = {"temperature": 0.3}
+    session.save()
+    assert say(session).status == "completed"
+    assert scripted.requests[-1].json["temperature"] == 0.3
+    assert Provider.objects.get().list_learned() == {}
