@@ -47,19 +47,12 @@ def _is_name_list(value: object) -> bool:
     return isinstance(value, tuple) and all(map(_is_filled_text, value))
 
 
-def _is_seconds_list(value: object) -> bool:
-    return isinstance(value, tuple) and all(
-        is_number(seconds) and seconds >= 0 for seconds in value
-    )
-
-
 RATIO = Rule("a ratio between 0 and 1", _is_ratio)
 POSITIVE = Rule("a number above zero", _is_positive)
 FLAG = Rule("true or false", lambda value: isinstance(value, bool))
 TEXT = Rule("a text", lambda value: isinstance(value, str))
 FILLED_TEXT = Rule("a text that is not empty", _is_filled_text)
 NAMES = Rule("a list of names", _is_name_list)
-SECONDS = Rule("a list of numbers of seconds", _is_seconds_list)
 
 
 def require_integer(minimum: int) -> Rule:
@@ -89,22 +82,6 @@ def require_selection(names: tuple[str, ...]) -> Rule:
         return has_known_names and len(set(value)) == len(value)
 
     return Rule(f"a list of different names out of {', '.join(names)}", accepts)
-
-
-def require_template(*placeholders: str) -> Rule:
-    """Build the rule for a text whose only placeholders are these, for example `{total}`."""
-
-    def accepts(value: object) -> bool:
-        if not isinstance(value, str):
-            return False
-        try:
-            value.format(**dict.fromkeys(placeholders, 0))
-        except (KeyError, IndexError, ValueError, AttributeError):
-            return False
-        return True
-
-    names = ", ".join(f"{{{name}}}" for name in placeholders)
-    return Rule(f"a text with no placeholders but {names}", accepts)
 
 
 def require_values_by_name(rule: Rule) -> Rule:

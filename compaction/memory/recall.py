@@ -15,14 +15,14 @@ from django.utils import timezone
 
 from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from chatcore.context.recalled import ENVELOPE, SEPARATOR, RecalledPassage, render_passage
-from chatcore.models import Message, Session
+from chatcore.models import Message, Session, UserPreferences
 from chatcore.providers.base import ChatMessage, Request
 from chatcore.search.matching import Matcher
 from chatcore.search.passages import Passage, find_passages
 from chatcore.search.question import read_question
 from compaction.core.knobs import RecallKnobs
 from compaction.memory.forgotten import load_removal
-from compaction.sessions.source_messages import load_time_zone
+from compaction.sessions.source_messages import find_time_zone
 from textkit.calendar import describe_day
 from textkit.relative_days import speaks_of_near_day
 from textkit.stop_words import FEEDBACK_WORDS, STOP_WORDS
@@ -129,7 +129,7 @@ def choose_passages(
     if words.is_empty:
         return []
     context = _RequestTexts(request)
-    zone = load_time_zone(session.owner_id)
+    zone = _load_time_zone(session.owner_id)
     chosen_passages: dict[int, RecalledPassage] = {}
     space = knobs.tokens * CHARS_PER_TOKEN_ESTIMATE - len(ENVELOPE)
     for passage in _iterate_with_neighbors(session.pk, passages, words, boundary_seq, zone):
@@ -270,3 +270,9 @@ def _build_passage(
 ) -> RecalledPassage:
     day = timezone.localdate(created_at, zone).isoformat()
     return RecalledPassage(message=pk, seq=seq, role=role, date=day, text=excerpt.text)
+
+
+def _load_time_zone(owner_pk: int | None) -> tzinfo:
+    """Return the time zone of a user."""
+    names = UserPreferences.objects.filter(pk=owner_pk).values_list("time_zone", flat=True)
+    return find_time_zone(names.first())

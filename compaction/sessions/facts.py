@@ -277,11 +277,6 @@ def is_answering(facts: SessionFacts) -> bool:
     ).exists()
 
 
-def select_owner(session_id: UUID) -> QuerySet[Session, object]:
-    """Return the key of the session's owner, as a subquery."""
-    return Session.objects.filter(pk=session_id).order_by().values("owner")
-
-
 def list_session_ids(owner: AbstractBaseUser | AnonymousUser) -> QuerySet[Session, UUID]:
     """Return the ids of a user's sessions, as a subquery."""
     return Session.objects.owned_by(owner).values_list("id", flat=True)

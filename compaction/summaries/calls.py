@@ -8,7 +8,6 @@ from typing import Protocol
 
 from chatcore.base.token_estimate import CHARS_PER_TOKEN_ESTIMATE
 from compaction import policies
-from compaction.core.counter import estimate_by_features
 from compaction.core.summary import SummaryFailed
 from compaction.core.systems import describe_traits
 from compaction.core.transcript import TranscriptEntry
@@ -49,6 +48,7 @@ from compaction.summaries.refused_calls import (
 )
 from textkit.code_blocks import close_code_block
 from textkit.credentials import PLACEHOLDER, remove_unsaid_credentials
+from textkit.token_features import estimate_by_features
 
 SAMPLE_COUNT = 16
 SAMPLE_CHARS = 512

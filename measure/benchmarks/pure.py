@@ -7,7 +7,6 @@ from pathlib import Path
 
 from chatcore.models import Message
 from compaction.core.budget import plan
-from compaction.core.counter import estimate_by_features
 from compaction.core.estimate import measure
 from compaction.core.pipeline import run
 from compaction.core.policy import Policy
@@ -16,6 +15,7 @@ from compaction.core.summary import SummaryOutcome
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
 from compaction.core.trimming import drop_oldest_to_fit
 from measure.benchmarks.timing import Row, measure_median
+from textkit.token_features import estimate_by_features
 
 MEGABYTE = 1_000_000
 MESSAGES = 10_000

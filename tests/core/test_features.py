@@ -2,11 +2,11 @@
 
 import pytest
 
-from compaction.core.counter import estimate_by_features
 from compaction.core.estimate import Measurement, build_counter, measure
 from compaction.core.policy import Policy
 from compaction.core.presets import ONECLAW
 from compaction.core.transcript import Transcript, TranscriptCall, TranscriptEntry
+from textkit.token_features import estimate_by_features
 
 BY_FEATURES = Policy.parse({"estimate": {"method": "features"}}, ONECLAW)
 

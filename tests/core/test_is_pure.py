@@ -33,6 +33,7 @@ OURS = (
     "textkit.sentences",
     "textkit.stems",
     "textkit.stop_words",
+    "textkit.token_features",
     "textkit.tool_pairs",
 )
 FOLDERS = (*CORES, "compaction.systems.kit")

@@ -34,7 +34,7 @@ from compaction.memory.core.ledger.lines import LINE_CHARS
 from compaction.memory.core.verify.completion import VERBATIM_HEADING
 from compaction.memory.ledger import changes, missing, rules, store
 from compaction.memory.models import LedgerLine
-from compaction.sessions.source_messages import find_message_seq, map_message_ids
+from compaction.memory.source_messages import find_message_seq, map_message_ids
 
 NO_LEDGER_DETAIL = "The session's policy has no ledger."
 

@@ -8,10 +8,11 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from chatcore.context.live_messages import load_current_seqs
 from compaction.memory.ledger import store
 from compaction.memory.models import LedgerLine
+from compaction.memory.source_messages import erase_background, map_message_ids
 from compaction.models import SessionState
-from compaction.sessions.source_messages import erase_background, list_current_seqs, map_message_ids
 
 
 def forget_messages(session_id: UUID, seqs: Collection[int]) -> bool:
@@ -45,7 +46,7 @@ def withdraw_messages(session_id: UUID, seqs: Collection[int]) -> None:
     rows = _load_rows_of_messages(session_id, seqs)
     if not rows:
         return
-    current_seqs = list_current_seqs(session_id, min(seqs), max(seqs))
+    current_seqs = load_current_seqs(session_id, min(seqs), max(seqs))
     changed_rows = [row for row in rows if row.is_withdrawn == (row.seq in current_seqs)]
     for row in changed_rows:
         row.is_withdrawn = not row.is_withdrawn
@@ -84,7 +85,7 @@ def find_violations(session_id: UUID) -> list[str]:
         return []
     seqs = {seq for _, seq, _ in lines if seq}
     stored_seqs = map_message_ids(session_id, seqs).keys()
-    current_seqs = list_current_seqs(session_id, min(seqs), max(seqs))
+    current_seqs = load_current_seqs(session_id, min(seqs), max(seqs))
     violations = []
     for pk, seq, is_withdrawn in lines:
         if seq not in stored_seqs:

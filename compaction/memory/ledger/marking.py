@@ -10,16 +10,14 @@ from dataclasses import replace
 from django.db import transaction
 
 from chatcore.base.token_estimate import estimate_tokens
+from chatcore.context.live_messages import load_current_seqs
 from compaction.memory.core.ledger import marks
 from compaction.memory.core.ledger.lines import LedgerLine
 from compaction.memory.core.verify.words import list_stems
 from compaction.memory.ledger import store
+from compaction.memory.source_messages import load_source_messages
 from compaction.memory.verification import LedgerVerifier
-from compaction.sessions.source_messages import (
-    list_current_seqs,
-    load_source_messages,
-    lock_session,
-)
+from compaction.sessions.source_messages import lock_session
 from compaction.summaries import model_calls
 from compaction.summaries.calls import SummaryJob, SummaryResult
 from compaction.summaries.prompt import Addition
@@ -135,7 +133,7 @@ class LastingLines:
                 return
             unmeant_lines = [noted_lines[number - 1] for number in reading.unmeant_numbers]
             seqs = {line.seq for line in (*reading.lines, *unmeant_lines)}
-            current_seqs = list_current_seqs(session_id, min(seqs), max(seqs))
+            current_seqs = load_current_seqs(session_id, min(seqs), max(seqs))
             store.end_lines(session_id, unmeant_lines)
             store.add_named_lines(
                 session_id, [line for line in reading.lines if line.seq in current_seqs]

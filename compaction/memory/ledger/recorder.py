@@ -4,19 +4,16 @@ from uuid import UUID
 
 from django.db import transaction
 
+from chatcore.context.live_messages import load_current_seqs
 from compaction.memory.core.ledger.corrections import drop_untied, find_change
 from compaction.memory.core.ledger.lines import CHANGE_KEY, LedgerLine
 from compaction.memory.core.ledger.recognition import recognize_lines
 from compaction.memory.ledger import store
+from compaction.memory.source_messages import SourceMessage, load_source_messages
 from compaction.sessions.background import publish_background
 from compaction.sessions.queries import load_session_state
 from compaction.sessions.session_context import SessionContext
-from compaction.sessions.source_messages import (
-    SourceMessage,
-    list_current_seqs,
-    load_source_messages,
-    lock_session,
-)
+from compaction.sessions.source_messages import lock_session
 
 # After a response a few messages are new. Of an import the check reads no more than this; the rest
 # is read before a pass.
@@ -100,7 +97,7 @@ def _store_lines(
         # be written down any more.
         if not lock_session(session_id):
             return
-        current_seqs = list_current_seqs(session_id, lines[0].seq, lines[-1].seq)
+        current_seqs = load_current_seqs(session_id, lines[0].seq, lines[-1].seq)
         current_lines = [line for line in lines if line.seq in current_seqs]
         if any(CHANGE_KEY in line.key.split() for line in current_lines):
             current_lines = drop_untied(current_lines, store.load_lines(session_id))

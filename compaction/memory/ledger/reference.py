@@ -17,10 +17,11 @@ from compaction.memory.core.ledger.rendering import HEADING, render_ledger
 from compaction.memory.ledger import store
 from compaction.memory.ledger.rules import load_rules, to_core_lines
 from compaction.memory.models import LedgerLine
+from compaction.memory.source_messages import find_recent_seq, list_shortened_seqs
 from compaction.sessions.memory_app import MemoryApp
 from compaction.sessions.session_context import SessionContext
 from compaction.sessions.session_memory import list_memories
-from compaction.sessions.source_messages import find_recent_seq, list_shortened_seqs, load_days
+from compaction.sessions.source_messages import load_days
 from textkit.credentials import has_credentials
 
 RULES_RATIO = 0.15  # of the basis: the room of standing rules where the policy has no ledger

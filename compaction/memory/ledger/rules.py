@@ -21,7 +21,7 @@ from compaction.memory.ledger import store
 from compaction.memory.ledger.changes import NoSuchLine
 from compaction.memory.models import LedgerLine, SentRules, StandingRule
 from compaction.sessions.background import publish_background
-from compaction.sessions.facts import list_session_ids, select_owner
+from compaction.sessions.facts import list_session_ids
 from compaction.sessions.session_context import load_session_context
 from compaction.sessions.source_messages import lock_session
 
@@ -30,7 +30,8 @@ MAX_RULES = 100  # of a user
 
 def load_rules(session_id: UUID) -> Sequence[StandingRule]:
     """Return the rules that hold in a session, in the order in which they were made."""
-    rules = StandingRule.objects.filter(owner__in=select_owner(session_id))
+    owner = Session.objects.filter(pk=session_id).order_by().values("owner")
+    rules = StandingRule.objects.filter(owner__in=owner)
     return list(rules.exclude(Exists(_select_choice(session_id))).order_by("id"))
 
 

@@ -15,8 +15,8 @@ from chatcore.sessions.sections import SessionSection
 from compaction.memory.core.ledger.lines import KEY_CHARS, LINE_CHARS
 from compaction.memory.ledger import history, store
 from compaction.memory.models import LedgerLine
+from compaction.memory.source_messages import map_message_ids
 from compaction.models import MAX_SEQ
-from compaction.sessions.source_messages import map_message_ids
 
 _TEXT_LIMITS = {
     "text": LINE_CHARS,

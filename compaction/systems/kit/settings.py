@@ -10,13 +10,12 @@ from compaction.core.rules import (
     FLAG,
     NAMES,
     RATIO,
-    SECONDS,
     TEXT,
     Rule,
     allow_null,
+    is_number,
     require_choice,
     require_integer,
-    require_template,
     require_values_by_name,
 )
 from compaction.summaries.templates import TEMPLATE
@@ -36,6 +35,28 @@ TurnConduct = Literal["proceed", "wait"]
 
 _NUMBER = require_integer(0)
 _POSITIVE_NUMBER = require_integer(1)
+
+
+def _is_seconds_list(value: object) -> bool:
+    return isinstance(value, tuple) and all(
+        is_number(seconds) and seconds >= 0 for seconds in value
+    )
+
+
+def require_template(*placeholders: str) -> Rule:
+    """Build the rule for a text whose only placeholders are these, for example `{total}`."""
+
+    def accepts(value: object) -> bool:
+        if not isinstance(value, str):
+            return False
+        try:
+            value.format(**dict.fromkeys(placeholders, 0))
+        except (KeyError, IndexError, ValueError, AttributeError):
+            return False
+        return True
+
+    names = ", ".join(f"{{{name}}}" for name in placeholders)
+    return Rule(f"a text with no placeholders but {names}", accepts)
 
 
 def _is_window(value: object) -> bool:
@@ -216,7 +237,9 @@ class WritingKnobs(KnobGroup):
         "messages on.",
     )
     backoff: tuple[float, ...] = knob(
-        SECONDS, (), "Seconds to wait before each retry. The last number serves for further ones."
+        Rule("a list of numbers of seconds", _is_seconds_list),
+        (),
+        "Seconds to wait before each retry. The last number serves for further ones.",
     )
     source: SummarySource = knob(
         require_choice(SummarySource),

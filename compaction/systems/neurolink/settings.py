@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from compaction.core.knobs import KnobGroup, add_settings, knob
-from compaction.core.rules import NAMES, RATIO, TEXT, require_template
+from compaction.core.rules import NAMES, RATIO, TEXT
+from compaction.systems.kit.settings import require_template
 
 
 @add_settings

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from compaction.core.knobs import KnobGroup, add_settings, knob
-from compaction.core.rules import POSITIVE, RATIO, TEXT, require_integer, require_template
+from compaction.core.rules import POSITIVE, RATIO, TEXT, require_integer
+from compaction.systems.kit.settings import require_template
 
 _NUMBER = require_integer(0)
 
