@@ -1,5 +1,6 @@
 """An answer from a trimmed request says so, over every API and for as long as it exists."""
 
+import json
 from typing import Any
 
 import httpx2
@@ -198,3 +199,31 @@ def test_the_compatible_apis_say_so(
         assert '"context_trimmed":"true"' in answer.text.replace(" ", "")
     if path != "/v1/responses" or not is_stream:
         assert answer.headers["X-Context-Trimmed"] == "true"
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_stream_of_a_response_that_is_not_stored_says_so(
+    live: Live, user: User, model: AiModel, scripted: ScriptedModel, is_refused: bool
+) -> None:
+    if is_refused:
+        AiModel.objects.filter(pk=model.pk).update(context_window_size=None)
+        scripted.script(make_overflow(tokens=10_000, window=8192))
+    said = [{"role": ("user", "assistant")[n % 2], "content": "lisbon " * 900} for n in range(20)]
+    answer = httpx2.post(
+        f"{live.url}/v1/responses",
+        json={
+            "model": MODEL,
+            "stream": True,
+            "store": False,
+            "input": [*said, {"role": "user", "content": "And the flight?"}],
+        },
+        headers={"Authorization": f"Bearer {create_key(user)}"},
+        timeout=60,
+    )
+    *_, last_event, end_mark = (
+        line.removeprefix("data: ")
+        for line in answer.text.splitlines()
+        if line.startswith("data: ")
+    )
+    assert end_mark == "[DONE]"
+    assert json.loads(last_event)["response"]["metadata"] == {"context_trimmed": "true"}

@@ -25,6 +25,13 @@ images. A provider's option `dialect` sets single fields of it, for example
 
 A field that a server does not know is learned the same way: it is in the list `without`, and
 `max_tokens_field` is the name of the limit of an answer (`max_tokens` or `max_completion_tokens`).
+With `stream` in that list answers come in one piece. A refusal in words that nobody knows is
+followed by the same request, and if that is refused too by others that leave out one parameter,
+several, or ask for a shorter answer, until one of them is answered; at most eleven, which are
+not paid for, and only while the server has not answered a request with the same ones before. A
+number is then left out with this value alone (`without_values`), and its name once two of its
+values were refused. A turn's notices name the parameters that are left out. Those that decide what
+an answer is (`response_format`, `tool_choice`, `stop`) are left out only where a refusal names them.
 The most tokens that a model writes is taken from the refusal of a larger number (`output_limit`).
 How much room a summary needs with the thoughts of its model (`thought_room`), the room that they
 took whole where it can have no more (`thoughts_exceed`: then it writes no summaries for a day but

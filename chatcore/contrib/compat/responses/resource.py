@@ -24,7 +24,9 @@ def load_resource(record: StoredResponse) -> dict[str, object]:
     status = records.get_status(record, messages)
     output = [] if status == "in_progress" else records.build_output(record, messages, status)
     return build_resource(
-        _add_trimming(record.request, messages),
+        add_trimming(
+            record.request, is_trimmed=any(message.context_trimmed for message in messages)
+        ),
         id=str(record),
         created_at=int(record.created_at.timestamp()),
         completed_at=_get_end_time(record, status),
@@ -102,9 +104,9 @@ def load_headers(record: StoredResponse) -> dict[str, str]:
     return {"X-Session-Id": str(record.session_id)}
 
 
-def _add_trimming(echo: Mapping[str, Any], messages: Sequence[Message]) -> Mapping[str, Any]:
+def add_trimming(echo: Mapping[str, Any], *, is_trimmed: bool) -> Mapping[str, Any]:
     """Return what a response repeats; its metadata say so if one of its requests was trimmed."""
-    if not any(message.context_trimmed for message in messages):
+    if not is_trimmed:
         return echo
     return {**echo, "metadata": {**(echo.get("metadata") or {}), TRIMMED_METADATA: "true"}}
 

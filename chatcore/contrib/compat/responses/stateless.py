@@ -100,6 +100,7 @@ class UnstoredResponse:
         self.output += allowed_items
         self._user, self._owner_id = user, user.pk
         self.exchange = self._build_exchange()
+        self._was_trimmed = False
         if request.echo["truncation"] == "disabled" and self.exchange.is_shortened:
             detail = "The input is longer than the context window, and truncation is disabled."
             raise OpenAIProblem(400, "context_length_exceeded", detail, param="input")
@@ -122,6 +123,7 @@ class UnstoredResponse:
                     yield round_event
             if self.messages[-1].role != "tool":
                 break
+            self._was_trimmed |= self.exchange.is_shortened
             self.exchange = await PREPARATION.run_for(self._owner_id, self._build_exchange)
             self.exchange.has_begun = True
         else:
@@ -139,8 +141,9 @@ class UnstoredResponse:
 
     def build_resource(self, status: str, **members: Any) -> dict[str, object]:
         """Return the response in this status."""
+        is_trimmed = self._was_trimmed or self.exchange.is_shortened
         return resource.build_resource(
-            self.request.echo,
+            resource.add_trimming(self.request.echo, is_trimmed=is_trimmed),
             id=self.id,
             created_at=self.created_at,
             status=status,
@@ -157,6 +160,10 @@ class UnstoredResponse:
             output=self.output,
             usage=resource.format_usage(self._usage),
         )
+
+    def build_headers(self) -> dict[str, str]:
+        """Return headers about what was sent, as far as it is known."""
+        return self.exchange.build_headers() | self.request.ignored_header
 
     def build_memory(self) -> Memory:
         """Return the conversation up to the end of this answer."""

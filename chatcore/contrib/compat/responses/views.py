@@ -69,14 +69,13 @@ class ResponsesView(ResponsesAPIView):
             held.enter_context(capacity.take_slot(request.user.pk))
             creation.count_turn(request, response_request)
             response = UnstoredResponse(request.user, response_request)
-            headers = response.exchange.build_headers() | response_request.ignored_header
             if response_request.stream:
                 stream = turn_streams.encode_events(response.follow())
                 on_end = held.pop_all().close
-                return hand_over(request, stream, lambda: headers, on_end=on_end)
+                return hand_over(request, stream, response.build_headers, on_end=on_end)
             close_old_connections()
             run_for_client(request, response.collect())
-            return Response(response.build_final_resource(), headers=headers)
+            return Response(response.build_final_resource(), headers=response.build_headers())
 
 
 class ResponseDetailView(ResponsesAPIView):
