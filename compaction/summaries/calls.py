@@ -216,6 +216,7 @@ class SummaryClient:
         self.seqs_by_line: dict[str, int] = {}
         self.spent_tokens = 0  # the room of the newest call, where thoughts took all of it
         self.follows_talk = False  # the newest call
+        self.was_answered = False  # with text or thoughts, so that it is paid for
         self.max_output_tokens = summary_model.max_output_tokens
         self.max_chunk_tokens = summary_model.max_chunk_tokens
         self.echoes_headings = summary_model.echoes_headings
@@ -317,6 +318,7 @@ class SummaryClient:
             space = self._require_space(job, previous_summary)
             chunk = _Chunk(previous_summary, take_pieces(pending_lines, space), earlier_chars)
             failure: SummaryFailed
+            is_last_try = attempt >= self.knobs.retries
             try:
                 result = self._summarize_chunk(job, chunk, is_last=not pending_lines)
                 return replace(result, added_block=result.added_block or added_block)
@@ -334,7 +336,7 @@ class SummaryClient:
                 if isinstance(error, UntrueSummary):
                     job = replace(job, options=replace(job.options, correction=error.reason))
                 # A request that is refused would be refused again.
-                is_last_try = attempt >= self.knobs.retries or isinstance(failure, Refused)
+                is_last_try |= isinstance(failure, Refused) or self._repeats_last_run(failure)
                 is_due_again = self._waits_by_policy(failure) and not is_last_try
                 if not is_due_again and (
                     self._changes_next_call(job, failure, chunk, pending_lines)
@@ -345,7 +347,7 @@ class SummaryClient:
                     continue
             attempt += 1
             failure = self.final_failure or failure
-            if attempt > self.knobs.retries or self.final_failure or isinstance(failure, Refused):
+            if is_last_try or self.final_failure:
                 raise failure
             self._wait_before_retry(attempt)
 
@@ -409,6 +411,15 @@ class SummaryClient:
         ):
             return True
         return may_be_length and self._shorten_chunks(chunk)
+
+    def _repeats_last_run(self, failure: SummaryFailed) -> bool:
+        """Return whether a call that is paid for has failed as those of the run before did.
+
+        Then the same call is not made again, unless the next one is another one: it says what was
+        untrue, or has the messages alone in place of the conversation.
+        """
+        is_other = self.follows_talk or isinstance(failure, UntrueSummary)
+        return self.was_answered and not is_other and self._has_failed_so(failure)
 
     def _has_failed_so(self, failure: SummaryFailed) -> bool:
         """Return whether the session's run before has ended in the same way."""
@@ -584,12 +595,14 @@ class SummaryClient:
 
         Raises NoAnswer.
         """
+        self.was_answered = False
         self.progress.begin_call()
         call_prompt = self.log.begin_call(replace(call_prompt, report=self.progress.report))
         try:
             answer = call_summary_model(self.run.session_id, call_prompt)
         except Exception as error:
             self.log.end_call(call_prompt, None, error)  # it is paid for, too
+            self.was_answered = bool(call_prompt.trace and call_prompt.trace.answer)
             if not isinstance(error, CallFailed):
                 raise
             self._adapt_to_failure(error, call_prompt)
@@ -598,6 +611,7 @@ class SummaryClient:
                 self.final_failure = failure
             raise failure from None
         self.log.end_call(call_prompt, answer)
+        self.was_answered = True
         if answer.finish == "refusal" and not answer.text.strip():
             raise Filtered("The model declined to write the summary.")
         if is_probe:

@@ -715,3 +715,31 @@ def test_thoughts_that_end_without_a_word_get_more_room(
         assert compact(api, told)["status"] == "applied"
         refill(told, messages=30, tokens=700)
     assert len([room for room in list_rooms(scripted) if room < 5_000]) == 1
+
+
+HALF = Reply(text="Alice plans a trip to Lisbon in May, with a budget of", cut_after=2)
+PAID_FOR_NOTHING = {
+    "nothing": Reply(text=""),
+    "headings": Reply(text="## Summary"),
+    "an apology": UNTOLD["an apology in German"],
+    "half of it": HALF,
+    "an end without a reason": Reply(text="Alice plans a trip to Lis", finish=None),
+}
+
+
+@pytest.mark.parametrize(
+    "reply", mark_others_slow(PAID_FOR_NOTHING.values()), ids=PAID_FOR_NOTHING.keys()
+)
+def test_no_call_is_paid_for_twice_in_each_run(
+    reply: Reply, told: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    scripted.default = refuse_when(lambda _: reply)
+    for number in range(3):
+        call_count = len(list_summary_calls(scripted))
+        run = compact(api, told)
+        calls = [str(call.json) for call in list_summary_calls(scripted)[call_count:]]
+        assert len(calls) - len({*calls}) <= (not number)
+        assert run["reason"]
+        refill(told)
+    scripted.default = refuse_when(lambda _: None)
+    assert compact(api, told)["status"] == "applied"
