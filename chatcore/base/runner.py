@@ -1,4 +1,9 @@
-"""Run turns apart from the requests that ask for them; CHATCORE["RUNNER"] may name another way."""
+"""Run turns apart from the requests that ask for them.
+
+CHATCORE["RUNNER"] may name a class that does so in another way. It has the public methods of
+ThreadTurnRunner, lets a turn outlive its caller, and holds a reference to each task: the event loop
+holds none, and Python would collect a task that waits.
+"""
 
 import asyncio
 import functools
@@ -7,7 +12,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import cast
 from uuid import UUID
 
 from django.conf import settings
@@ -25,49 +30,6 @@ THREAD_COUNT = 40
 
 Work = Callable[[UUID], Coroutine[object, None, None]]
 Chore = Callable[[], Coroutine[object, None, object]]
-
-
-class TurnRunner(Protocol):
-    """Runs the tasks of turns. All methods may be called from any thread.
-
-    A runner must let a turn outlive its caller, and it must hold a reference to each task, because
-    the event loop holds none and Python would collect a task that waits.
-    """
-
-    def launch(self, turn_id: UUID, work: Work) -> None:
-        """Start `work(turn_id)`; called after the transaction that began the turn is committed."""
-        ...
-
-    def run_periodically(self, seconds: float, chore: Chore) -> None:
-        """Run a chore every so many seconds while the process lives; log a failure and go on."""
-        ...
-
-    def cancel(self, turn_id: UUID) -> bool:
-        """Cancel the task of a turn; return False if this process does not run it."""
-        ...
-
-    def count(self) -> int:
-        """Return how many turns this process runs; 0 where it runs none itself."""
-        ...
-
-    def list_turns(self) -> list[UUID]:
-        """Return the turns that this process runs."""
-        ...
-
-    def wait(self, turn_id: UUID, timeout: float | None = None) -> bool:
-        """Wait until this process no longer runs the turn; return False after `timeout` seconds."""
-        ...
-
-    def drain(self, timeout: float = 10.0) -> None:
-        """Wait until no turn runs, at most `timeout` seconds for each, and no receiver."""
-        ...
-
-    def stop(self, timeout: float = 4.0) -> None:
-        """Cancel all turns and wait for their last write, at most `timeout` seconds for each.
-
-        Then wait as long for the receivers of their ends.
-        """
-        ...
 
 
 @dataclass
@@ -101,7 +63,7 @@ class ThreadTurnRunner:
     """Runs all turns of a process on one event loop, in a thread of its own.
 
     The loop is not that of a connection: a turn outlives the request that asked for it, and tests
-    and commands, which have no such loop, start turns too.
+    and commands, which have no such loop, start turns too. Any thread may call all methods.
     """
 
     def __init__(self) -> None:
@@ -110,7 +72,7 @@ class ThreadTurnRunner:
         self._jobs: dict[UUID, _Job] = {}
 
     def launch(self, turn_id: UUID, work: Work) -> None:
-        """Start `work(turn_id)` now."""
+        """Start `work(turn_id)`; called after the transaction that began the turn is committed."""
         job = _Job()
         with self._lock:
             self._jobs[turn_id] = job
@@ -204,13 +166,13 @@ _creation_lock = threading.Lock()
 
 
 @functools.cache
-def _create_turn_runner() -> TurnRunner:
+def _create_turn_runner() -> ThreadTurnRunner:
     path = settings.CHATCORE.get("RUNNER")
-    runner: TurnRunner = import_string(path)() if path else ThreadTurnRunner()
+    runner: ThreadTurnRunner = import_string(path)() if path else ThreadTurnRunner()
     return runner
 
 
-def _get_turn_runner() -> TurnRunner:
+def _get_turn_runner() -> ThreadTurnRunner:
     # Two requests may be the first at once. A second runner would not know the jobs of the other,
     # and neither `functools.cache` nor SimpleLazyObject prevents it.
     with _creation_lock:
@@ -218,4 +180,4 @@ def _get_turn_runner() -> TurnRunner:
 
 
 # One for each process, created at its first use: then the settings can be read.
-turn_runner = cast(TurnRunner, SimpleLazyObject(_get_turn_runner))
+turn_runner = cast(ThreadTurnRunner, SimpleLazyObject(_get_turn_runner))
