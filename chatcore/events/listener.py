@@ -41,9 +41,7 @@ def _choose_relay_path() -> str:
         return "chatcore.events.relays.redis.RedisRelay"
     if connection.vendor == "postgresql":
         return "chatcore.events.relays.postgres.PostgresRelay"
-    if connection.vendor == "sqlite":
-        return "chatcore.events.relays.polling.SqliteRelay"
-    return "chatcore.events.relays.polling.PollingRelay"
+    return "chatcore.events.relays.polling.SqliteRelay"
 
 
 class EventListener:

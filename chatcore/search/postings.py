@@ -105,16 +105,14 @@ def find_words(
             _find_words_by_fts5(scope, words, table, has_beginnings=has_beginnings)
             for words in word_lists
         ]
-    if connection.vendor == "postgresql":
-        return _find_words_by_tsquery(scope, word_lists, table, has_beginnings=has_beginnings)
-    return [[] if in_files else find_text(scope, words[0]) for words in word_lists]
+    return _find_words_by_tsquery(scope, word_lists, table, has_beginnings=has_beginnings)
 
 
 def has_files(scope: Scope) -> bool:
     """Return False if no message of the scope can have an attached file with a text."""
-    if connection.vendor == "postgresql":
+    if connection.vendor != "sqlite":
         return bool(fetch_rows(_POSTGRESQL_FILES_SQL, [scope.mark]))
-    if connection.vendor != "sqlite" or not scope.marks:
+    if not scope.marks:
         return True
     return bool(_find_words_by_fts5(scope, [], FILE_TABLE, limit=1))
 
@@ -147,13 +145,11 @@ def find_grams(scope: Scope, grams: Sequence[str]) -> list[int]:
     The newest MAX_SCANNED messages are looked at, as no index has pieces of two characters.
     """
     patterns = [_build_pattern(gram) for gram in grams[:MAX_SCANNED_GRAMS]]
-    like = "(content LIKE %s)"
+    like = "(content LIKE %s)::int"
     has_letters = "octet_length(content) > length(content)"
     if connection.vendor == "sqlite":
         like = "(content LIKE %s ESCAPE '\\')"
         has_letters = "length(CAST(content AS BLOB)) > length(content)"
-    elif connection.vendor == "postgresql":
-        like = "(content LIKE %s)::int"
     statement = _GRAM_SQL.format(
         condition=scope.condition,
         order="message.id" if scope.session_id is None else "message.seq",  # as an index has them
