@@ -23,14 +23,14 @@ from django.db import connections, reset_queries
 
 from chatcore.base.databases.outages import (
     DATABASE_AWAY,
+    FIRST_PAUSE_SECONDS,
+    LONGEST_PAUSE_SECONDS,
     StorageAway,
     find_outage,
     replace_lost_connections,
 )
 
 logger = logging.getLogger(__name__)
-FIRST_PAUSE_SECONDS = 0.1
-LONGEST_PAUSE_SECONDS = 2.0
 
 
 P = ParamSpec("P")

@@ -25,7 +25,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from chatcore.base.databases.outages import is_outage, store_patiently
+from chatcore.base.databases.outages import find_outage, store_patiently
 from chatcore.context import revisions
 from chatcore.events.log import append_events
 from chatcore.events.types import CompactionEndedPayload, EventType
@@ -115,7 +115,7 @@ def _execute_claimed_run(run: CompactionRun) -> CompactionRun | None:
     except ProviderBusy as busy:
         _come_back(run, busy)
     except DatabaseProblem as error:
-        if not isinstance(error, OperationalError) and not is_outage(error):
+        if not isinstance(error, OperationalError) and not find_outage(error):
             raise
         logger.warning("the database did not answer compaction run %s; it is given back", run.pk)
         _give_back_when_possible(run)

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from chatcore.base.databases.outages import is_outage, store_patiently
+from django.db import Error as DatabaseProblem
+
+from chatcore.base.databases.outages import find_outage, store_patiently
 from chatcore.context.revisions import StaleContext
 from compaction import policies
 from compaction.core import pipeline
@@ -73,7 +75,7 @@ def process_run(run: CompactionRun) -> None:
     except (leases.RunLeaseLost, ContextKeepsChanging, ProviderBusy):
         raise
     except Exception as error:
-        if is_outage(error):
+        if isinstance(error, DatabaseProblem) and find_outage(error):
             raise
         # Deleting the session deletes the run as well, and then every kind of error can follow.
         # Without the claim there is no run to end, so this is a lost run and not a failed one.

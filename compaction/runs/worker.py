@@ -27,7 +27,7 @@ from django.core.management import call_command
 from django.db import close_old_connections, connections
 from django_q.conf import Conf
 
-from chatcore.base.databases.outages import is_outage
+from chatcore.base.databases.outages import find_outage
 from chatcore.extension import get_extensions
 from chatcore.models import ServingProcess
 from chatcore.serving.processes import record_process, remove_process
@@ -284,7 +284,9 @@ def attempt(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Atte
         name = getattr(function, "__name__", str(function))
         if time.monotonic() >= _next_logs.get(name, 0.0):
             _next_logs[name] = time.monotonic() + LOG_INTERVAL
-            logger.error("the worker could not %s: %s", name, error, exc_info=not is_outage(error))
+            logger.error(
+                "the worker could not %s: %s", name, error, exc_info=not find_outage(error)
+            )
         return Attempt(is_success=False)
 
 

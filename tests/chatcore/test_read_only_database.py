@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from django.db import InternalError, connection, transaction
 
-from chatcore.base.databases.outages import is_outage, store_patiently
+from chatcore.base.databases.outages import DATABASE_AWAY, find_outage, store_patiently
 from chatcore.base.threads import run_until_stored
 from chatcore.models import Session
 
@@ -45,4 +45,4 @@ def test_what_a_run_stores_is_tried_too(session: Session) -> None:
     assert store_patiently(failover.rename) == "stored"
     with pytest.raises(InternalError) as caught:
         Failover(session).rename()
-    assert is_outage(caught.value)
+    assert find_outage(caught.value) is DATABASE_AWAY

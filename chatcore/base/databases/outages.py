@@ -22,7 +22,6 @@ T = TypeVar("T")
 PATIENCE_SECONDS = 120.0
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 2.0
-READ_ONLY = "25006"  # PostgreSQL's code
 
 
 class StorageAway(Exception):
@@ -210,24 +209,10 @@ def store_patiently(store: Callable[[], T]) -> T:
         try:
             return store()
         except DatabaseProblem as error:
-            is_hopeless = connection.in_atomic_block or not is_outage(error)
+            is_hopeless = connection.in_atomic_block or not find_outage(error)
             if is_hopeless or time.monotonic() > deadline:
                 raise
             logger.warning("the database did not answer; it is asked again: %s", error)
         close_old_connections()  # a broken one, and one that the waiting need not hold
         time.sleep(pause)
         pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
-
-
-def is_outage(error: BaseException) -> bool:
-    """Return True if the same statement may succeed later.
-
-    An OperationalError is an error of the statement itself only on SQLite, with SQLITE_ERROR. After
-    a failover PostgreSQL may be read-only for a while, which is no OperationalError.
-    """
-    if getattr(error.__cause__, "sqlstate", None) == READ_ONLY:
-        return True
-    if not isinstance(error, OperationalError | InterfaceError):
-        return False
-    code = getattr(error.__cause__, "sqlite_errorcode", None)
-    return code != sqlite3.SQLITE_ERROR
