@@ -88,6 +88,17 @@ _SECRET_PATTERN = re.compile(
     r"(?=[-_0-9]*+[A-Za-z])[-_A-Za-z0-9]{32,}"
 )
 _MAX_DETAIL_CHARS = 400
+# Where a server tells of its own code: of Python, whose last line says what is wrong, of Java,
+# JavaScript and .NET, and of Go.
+_TRACE_PATTERN = re.compile(
+    r"Traceback \(most recent call last\):?(?:\s*\n[ \t]+[^\n]*)+"
+    r"|Traceback \(most recent call last\).*"
+    r"|(?<!\S)File \"[^\"\n]+\", line \d+(?:, in \S+)?"
+    r"|(?<!\S)at [\w.$<>/ ]{1,200}\([^()\n]*:\d+(?::\d+)?\)"
+    r"|(?<!\S)at [\w.<>`]{1,200}\([^()\n]*\) in \S+:line \d+"
+    r"|(?<!\S)goroutine \d+ \[[^\]\n]*\]:.*",
+    re.DOTALL,
+)
 # They say what they are about, and it is never the length.
 _TELLING_STATUSES = (401, 402, 403, 404, 405, 408, 409, 425, 429, 504, 529)
 _CONTENTS_PATTERN = re.compile(
@@ -173,7 +184,9 @@ def translate_error(
         )
     if isinstance(error, (ErrorEvent, sdk.APIStatusError)):
         sent_size = overflow.measure_request(request) if request else None
-        return classify_refusal(parse_refusal(error, connection.api_key), sent_size)
+        refusal = classify_refusal(parse_refusal(error, connection.api_key), sent_size)
+        refusal.was_accepted = isinstance(error, ErrorEvent)
+        return refusal
     logger.info("a provider's answer could not be read", exc_info=error)
     return ProviderUnavailable(f"The provider's answer cannot be read ({type(error).__name__}).")
 
@@ -345,12 +358,13 @@ def _infer_status(status: int, kinds: list[str]) -> int:
 
 
 def _format_message(message: str, api_key: str) -> str:
-    """Return a message without keys, and not too long."""
+    """Return a message without keys and stack traces, and not too long."""
     if not message:
         return "it gave no reason."
     # A provider may quote the key. A very short one would blank out parts of ordinary words.
     if len(api_key) >= 4:
         for form in (api_key, quote(api_key, safe=""), json.dumps(api_key)[1:-1], escape(api_key)):
             message = message.replace(form, "[key]")
+    message = _TRACE_PATTERN.sub("", message)
     message = " ".join(_SECRET_PATTERN.sub("[key]", message).split())
     return message if len(message) <= _MAX_DETAIL_CHARS else message[:_MAX_DETAIL_CHARS] + "…"

@@ -27,6 +27,8 @@ class ProviderError(Exception):
     """True if a filter refused what the request says: it would refuse the same words again."""
     refused_status = 0
     """The provider's own status, 0 if it gave none."""
+    was_accepted = False
+    """True if it came within an answer, whose status was none of an error: it may be paid for."""
 
     def __init__(self, detail: str, *, retry_after: float | None = None) -> None:
         super().__init__(detail)

@@ -216,7 +216,7 @@ class SummaryClient:
         self.seqs_by_line: dict[str, int] = {}
         self.spent_tokens = 0  # the room of the newest call, where thoughts took all of it
         self.follows_talk = False  # the newest call
-        self.was_answered = False  # with text or thoughts, so that it is paid for
+        self.was_accepted = False  # by its provider, so that it may be paid for
         self.max_output_tokens = summary_model.max_output_tokens
         self.max_chunk_tokens = summary_model.max_chunk_tokens
         self.echoes_headings = summary_model.echoes_headings
@@ -405,6 +405,9 @@ class SummaryClient:
         probe_tokens = self.limit_call_tokens(job) if is_late else PROBE_TOKENS
         if isinstance(failure, Refused) and self._refuses_anything(job, probe_tokens):
             return self._change_form(job, probe_tokens)
+        if isinstance(failure, Refused) and not self.refused.has_repeated:
+            self.refused.has_repeated = True  # it may have passed, and then that is the summary
+            return True
         may_be_length = isinstance(failure, Refused)
         if self._leave_out_refused(
             job, chunk, pending_lines, probe_tokens, may_be_length=may_be_length
@@ -419,7 +422,7 @@ class SummaryClient:
         untrue, or has the messages alone in place of the conversation.
         """
         is_other = self.follows_talk or isinstance(failure, UntrueSummary)
-        return self.was_answered and not is_other and self._has_failed_so(failure)
+        return self.was_accepted and not is_other and self._has_failed_so(failure)
 
     def _has_failed_so(self, failure: SummaryFailed) -> bool:
         """Return whether the session's run before has ended in the same way."""
@@ -595,23 +598,22 @@ class SummaryClient:
 
         Raises NoAnswer.
         """
-        self.was_answered = False
         self.progress.begin_call()
         call_prompt = self.log.begin_call(replace(call_prompt, report=self.progress.report))
         try:
             answer = call_summary_model(self.run.session_id, call_prompt)
         except Exception as error:
             self.log.end_call(call_prompt, None, error)  # it is paid for, too
-            self.was_answered = bool(call_prompt.trace and call_prompt.trace.answer)
             if not isinstance(error, CallFailed):
                 raise
+            self.was_accepted = error.was_accepted
             self._adapt_to_failure(error, call_prompt)
             failure = self.refused.build_failure(error)
             if error.is_final:
                 self.final_failure = failure
             raise failure from None
         self.log.end_call(call_prompt, answer)
-        self.was_answered = True
+        self.was_accepted = True
         if answer.finish == "refusal" and not answer.text.strip():
             raise Filtered("The model declined to write the summary.")
         if is_probe:

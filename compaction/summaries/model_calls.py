@@ -82,6 +82,7 @@ class CallFailed(Exception):
     is_filtered: bool = False  # the provider refuses the contents of the messages
     needs_room: bool = False  # the answer does not fit the room that it was given
     is_refused: bool = False  # it refuses the request for a reason that is not known
+    was_accepted: bool = False  # it was no refusal by a status, so that it may be paid for
     is_final: bool = False  # another call would fail too, as with a refused key
 
 
@@ -297,6 +298,12 @@ def call_summary_model(session_id: UUID, prompt: Prompt) -> CallResult:
 
 def _explain_failure(error: ProviderError, first_wait: float) -> CallFailed:
     """Return what a provider's error says of the next call."""
+    failure = _read_failure(error, first_wait)
+    failure.was_accepted = error.was_accepted or not error.refused_status
+    return failure
+
+
+def _read_failure(error: ProviderError, first_wait: float) -> CallFailed:
     if isinstance(error, ContextOverflow):
         return CallFailed(error.detail, too_long=True, tokens=error.tokens, window=error.window)
     if error.is_about_contents:

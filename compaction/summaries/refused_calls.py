@@ -30,8 +30,8 @@ MAX_LEFT_OUT = 8  # messages of one run; where a filter refuses more, it is not 
 
 THOUGHTS_EXCEED = (
     "The thoughts of {model} take all of its {tokens} output tokens, so it writes no summary. It is"
-    " tried again once a day and when you ask for it. Choose another model for summaries, or give"
-    " this one more output tokens."
+    " tried again once a day and when you ask for it. Choose another model for summaries, or allow"
+    " this one a longer answer."
 )
 ONLY_CALLS = "The model calls tools that it does not have instead of writing a summary."
 
@@ -43,11 +43,11 @@ class RefusedCalls:
     `thoughts_exceed` how many of them it has used up before without an answer. `left_out_seqs` are
     the numbers of the messages that a filter refuses. `refuses_anything` says whether a harmless
     message is refused too; None if that was not tried. `has_changed_form` is True once other forms
-    of it were tried, and `shortened` is how many times chunks were halved. `works_around` is True
-    once a run looks for
-    what is refused although nothing says so, and `words` is what the model wrote then.
-    `tells_of_no_tools` is True for a model that calls tools that it does not have. `attempts` is
-    how many times the run was begun. `wait` waits so many seconds.
+    of it were tried, `has_repeated` once a refused call was made again, and `shortened` is how many
+    times chunks were halved. `works_around` is True once a run looks for what is refused although
+    nothing says so, and `words` is what the model wrote then. `tells_of_no_tools` is True for a
+    model that calls tools that it does not have. `attempts` is how many times the run was begun.
+    `wait` waits so many seconds.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class RefusedCalls:
         self.tells_of_no_tools = False
         self.refuses_anything: bool | None = None
         self.has_changed_form = False
+        self.has_repeated = False
         self.shortened = 0
         self._wait = wait
         self._waited = 0.0

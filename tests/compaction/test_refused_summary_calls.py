@@ -724,7 +724,20 @@ PAID_FOR_NOTHING = {
     "an apology": UNTOLD["an apology in German"],
     "half of it": HALF,
     "an end without a reason": Reply(text="Alice plans a trip to Lis", finish=None),
+    "an empty stream": Reply(body=b"", headers={"Content-Type": "text/event-stream"}),
+    "no JSON": Reply(body=b"data: {no\n\n", headers={"Content-Type": "text/event-stream"}),
+    "an error in an answer": Reply(body=b'{"error": {"message": "\xe5\x86\x85\xe9\x83\xa8"}}'),
 }
+
+
+def test_a_refusal_that_does_not_come_again_teaches_nothing(
+    told: Session, api: APIClient, scripted: ScriptedModel
+) -> None:
+    replies = [Reply(status=400, text="Das geht nicht.")]
+    scripted.default = refuse_when(lambda _: replies.pop() if replies else None)
+    assert compact(api, told)["status"] == "applied"
+    assert Provider.objects.get().list_learned() == {}
+    assert_known(api, told, scripted)
 
 
 @pytest.mark.parametrize(

@@ -247,3 +247,27 @@ async def test_a_call_after_a_failure_is_as_good_as_any(
     scripted.script(Reply(status=500), Reply(text="Back again."))
     await catch_error(build_connection(scripted, protocol))
     assert await collect_parts(build_connection(scripted, protocol))
+
+
+TRACES = [
+    'Traceback (most recent call last):\n  File "/srv/app/main.py", line 42, in handle\n'
+    "    raise ValueError(x)\nValueError: no such option",
+    'Traceback (most recent call last): File "/srv/app/main.py", line 42, in handle raise',
+    "boom\n\tat com.example.app.Main.handle(Main.java:42)\n\tat com.example.App.run(App.java:7)",
+    "boom\n    at handle (/srv/app/index.js:42:13)\n    at async run (/srv/app/index.js:7:1)",
+    "boom\n   at App.Main.Handle(String x) in /srv/app/Main.cs:line 42",
+    "boom\ngoroutine 1 [running]:\nmain.handle()\n\t/srv/app/main.go:42 +0x1d",
+]
+
+
+@pytest.mark.parametrize("trace", TRACES)
+@pytest.mark.parametrize("status", [400, 429, 500])
+async def test_no_error_shows_where_a_servers_code_failed(
+    trace: str, status: int, scripted: ScriptedModel
+) -> None:
+    scripted.default = Reply(status=status, text=f"Not now. {trace}")
+    error = await catch_error(build_connection(scripted, "openai", max_retries=0))
+    assert "Not now." in error.detail
+    assert not any(
+        word in error.detail for word in ("Traceback", "srv", "42", ".java", "goroutine")
+    )
