@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence, Set
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from chatcore.providers import dialects, output_limits, provider_data
 from chatcore.providers.base import (
@@ -308,15 +308,23 @@ def _leave_out(
 
 def _list_left_out(attempt: _Attempt, asked_params: Mapping[str, object]) -> tuple[str, ...]:
     """Return the names of parameters without which a request was sent."""
-    options = attempt.connection.options
-    refused = {*options.get("without", ()), *(options.get(_REFUSED_VALUES) or ())}
+    refused = list_refused_params(attempt.connection.options, asked_params)
     return tuple(
         name
         for name, value in asked_params.items()
-        if value is not None
-        and (attempt.request.tools or name not in TOOL_PARAMS)
-        and ({name, _mark_value(name, value)} & refused or name not in attempt.request.params)
+        if (name in refused and (attempt.request.tools or name not in TOOL_PARAMS))
+        or (value is not None and name not in attempt.request.params)
     )
+
+
+def list_refused_params(facts: Mapping[str, Any], params: Mapping[str, object]) -> list[str]:
+    """Return the names of parameters that a server is known to refuse."""
+    refused = {*facts.get("without", ()), *(facts.get(_REFUSED_VALUES) or ())}
+    return [
+        name
+        for name, value in params.items()
+        if value is not None and {name, _mark_value(name, value)} & refused
+    ]
 
 
 def _adapt_to_error(

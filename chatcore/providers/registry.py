@@ -7,10 +7,11 @@ A new protocol is a file here with a class like `OpenAIProvider`, and its name i
 
 import functools
 import importlib
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 
 from chatcore.base.threads import run_in_thread
 from chatcore.base.tracing import get_traces
+from chatcore.providers import adaptation
 from chatcore.providers.adaptation import stream_adapted
 from chatcore.providers.base import (
     Connection,
@@ -67,6 +68,12 @@ def build_connection(
 
 async def _keep_facts(provider: Provider, model: str, facts: dict[str, object]) -> None:
     await run_in_thread(provider.keep_learned, model, facts)
+
+
+def list_refused_params(model: AiModel, params: Mapping[str, object]) -> list[str]:
+    """Return the names of parameters that the provider is known to refuse for a model."""
+    facts = model.provider.list_learned().get(model.name, {})
+    return adaptation.list_refused_params({**facts, **model.provider.options}, params)
 
 
 def choose_effort(model: AiModel) -> str:

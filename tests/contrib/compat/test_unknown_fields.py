@@ -12,6 +12,7 @@ from tests.support.anthropic_client import list_calls, speak_anthropic
 from tests.support.http_client import http
 from tests.support.openai_client import MODEL, client, list_completions
 from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_wire import Reply
 
 __all__ = ["client"]
 
@@ -228,3 +229,24 @@ def test_an_unknown_mark_of_the_cache_is_left_out(
         == "tools.cache_control, messages.content.cache_control"
     )
     assert "cache_control" not in str(list_calls(scripted)[-1].json)
+
+
+@all_paths
+@both_protocols
+@pytest.mark.parametrize("name", ["", "trip"])
+def test_a_parameter_that_the_provider_refuses_in_any_words_is_left_out_and_named(
+    client: OpenAI, scripted: ScriptedModel, path: str, protocol: str, name: str
+) -> None:
+    if protocol == "anthropic":
+        speak_anthropic(scripted)
+    refusal = Reply(status=400, text="Das geht so nicht.")
+    scripted.default = lambda body: refusal if "temperature" in body else Reply(text="Sure.")
+    headers = {"x-session-id": name} if name else {}
+    texts = ["Hi"]
+    for question in ("And now?", "Bye."):
+        response = post(client, path, headers, **write_messages(path, *texts), temperature=0.3)
+        assert response.status_code == 200, response.text
+        texts += ["Sure.", question]
+    assert response.headers["x-ignored-fields"] == "temperature"
+    refused = ["temperature" in call.json for call in list_calls(scripted)]
+    assert (refused.count(True), refused[-1]) == (2, False)

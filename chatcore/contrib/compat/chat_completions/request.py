@@ -41,6 +41,7 @@ from chatcore.providers.errors import InvalidParam
 from chatcore.providers.openai import PROVIDER
 from chatcore.providers.params import list_extra_names
 from chatcore.providers.protocols import load_protocol
+from chatcore.providers.registry import list_refused_params
 from chatcore.tools.mcp.catalog import McpTool
 from chatcore.turns.client_tools import CLIENT_FORM
 from models_registry.models import AiModel
@@ -162,19 +163,21 @@ def parse_completion_request(
     unknown_fields = list_unknown_fields(values, KNOWN_FIELDS, model)
     if not find_program(headers, values):
         refuse_fields(unknown_fields, NOT_CARRIED)
+    params = _parse_params(values, model, choice, has_tools=bool(tools))
     return CompletionRequest(
         model=model,
         model_name=body.model,
         system=system,
         messages=messages,
         tools=tools,
-        params=_parse_params(values, model, choice, has_tools=bool(tools)),
+        params=params,
         stream=body.stream,
         include_usage=bool(body.stream_options.include_usage),
         thread=name_thread(parse_session_name(values, headers), headers, values, keeping),
         on_divergence=parse_on_divergence(headers),
         ignored_fields=(
             *_list_ignored_fields(values, model),
+            *list_refused_params(model, params),
             *leave_out(unknown_fields),
             *left_out_tools,
             *unknown_choices,

@@ -50,6 +50,7 @@ from chatcore.providers.anthropic import PROVIDER
 from chatcore.providers.base import parse_count
 from chatcore.providers.params import get_thinking, list_extra_names
 from chatcore.providers.protocols import load_protocol
+from chatcore.providers.registry import list_refused_params
 from models_registry.models import AiModel
 
 OWN_NAMES = PROVIDER.param_names - {"metadata"}
@@ -314,6 +315,7 @@ def parse_message_request(
         on_divergence=parse_on_divergence(headers),
         ignored_fields=(
             *_list_ignored_fields(values, headers, model),
+            *list_refused_params(model, params),
             *leave_out([*unknown_fields, *unknown_edits]),
             *left_out,
             *unknown_choices,

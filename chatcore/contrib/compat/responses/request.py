@@ -32,6 +32,7 @@ from chatcore.contrib.compat.responses.output_items import ReasoningForm
 from chatcore.contrib.compat.responses.request_tools import RequestTools, join_name, parse_tools
 from chatcore.providers.errors import InvalidParam
 from chatcore.providers.protocols import load_protocol
+from chatcore.providers.registry import list_refused_params
 from chatcore.tools.mcp.catalog import McpTool, build_tool_name
 from chatcore.tools.mcp.turn_servers import RequestServer
 from chatcore.turns import client_tools
@@ -367,13 +368,14 @@ def parse_response_request(
         tools = [tool for tool in tools if tool["name"] in allowed_names]
     choice, left_out = _build_choice(body, request_tools)
     conversation_id = _parse_conversation_id(body, response_input)
+    params = _build_params(body, model, choice if tools or servers else None)
     thresholds = [entry.compact_threshold for entry in body.context_management]
     return ResponseRequest(
         model=model,
         input=response_input,
         tools=tools,
         servers=servers,
-        params=_build_params(body, model, choice if tools or servers else None),
+        params=params,
         echo=_build_echo(body, request_tools, model),
         stream=body.stream,
         previous_response_id=body.previous_response_id,
@@ -386,6 +388,7 @@ def parse_response_request(
             *request_tools.ignored_fields,
             *left_out,
             *response_input.ignored_fields,
+            *list_refused_params(model, params),
         ),
     )
 
