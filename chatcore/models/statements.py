@@ -326,7 +326,12 @@ def lock_running_turn(turn_id: UUID) -> dict[str, Any] | None:
 
 
 def lock_free_turns(turn_ids: Collection[UUID]) -> set[UUID]:
-    """Lock those of these turns that run, with their sessions, where both are free; return them."""
+    """Lock these turns with their sessions, and return those that run and are free.
+
+    Rows that another transaction has locked are left out: a long one must not hold up the answers
+    of all other sessions. Who never waits is in no deadlock either, so the order of the rows does
+    not matter here. SQLite locks the whole database when the transaction begins.
+    """
     statement = _FREE_TURNS_SQL.format(ids=_build_placeholders(turn_ids))
     if connection.features.has_select_for_update:
         statement += " FOR NO KEY UPDATE OF turn, session SKIP LOCKED"

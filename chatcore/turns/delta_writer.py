@@ -18,8 +18,8 @@ from chatcore.base.databases.outages import DATABASE_LOCKED, find_outage
 from chatcore.base.threads import outlive_errors, use_own_connection
 from chatcore.events import log as event_log
 from chatcore.models import Message, Turn
-from chatcore.models.statements import NewRows, reserve_numbers
-from chatcore.turns.leases import TurnLost, lock_free_turns
+from chatcore.models.statements import NewRows, lock_free_turns, reserve_numbers
+from chatcore.turns.leases import TurnLost
 
 if TYPE_CHECKING:
     from chatcore.turns.recorder import AnswerRecorder, NewDelta

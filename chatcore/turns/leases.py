@@ -111,16 +111,6 @@ def lock_running_turn(turn_id: UUID) -> LockedTurn:
     return LockedTurn(row.pop("cancel_requested"), row)
 
 
-def lock_free_turns(turn_ids: Collection[UUID]) -> set[UUID]:
-    """Lock these turns with their sessions, and return those that run and are free.
-
-    Rows that another transaction has locked are left out: a long one must not hold up the answers
-    of all other sessions. Who never waits is in no deadlock either, so the order of the rows does
-    not matter here. SQLite locks the whole database when the transaction begins.
-    """
-    return statements.lock_free_turns(turn_ids)
-
-
 def renew_leases(turn_ids: Collection[UUID]) -> None:
     """Renew the leases of those turns that are still running.
 

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chatcore.models import Session, Turn
+from chatcore.models import Session, Turn, statements
 from chatcore.turns import capacity, leases
 
 pytestmark = pytest.mark.django_db
@@ -53,11 +53,11 @@ def test_only_a_running_turn_is_locked(session: Session, status: str) -> None:
     turn = create_turn(session, status)
     if status == "running":
         assert leases.lock_running_turn(turn.pk)
-        assert leases.lock_free_turns([turn.pk, uuid.uuid4()]) == {turn.pk}
+        assert statements.lock_free_turns([turn.pk, uuid.uuid4()]) == {turn.pk}
     else:
         with pytest.raises(leases.TurnLost):
             leases.lock_running_turn(turn.pk)
-        assert leases.lock_free_turns([turn.pk]) == set()
+        assert statements.lock_free_turns([turn.pk]) == set()
 
 
 @pytest.mark.parametrize(
