@@ -173,9 +173,7 @@ class PolicyForm(forms.ModelForm):
 
 def _list_unread(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return the stored settings that have no field, in their groups."""
-    known: dict[str, set[str]] = {}
-    for group in ONECLAW.list_groups():
-        known.setdefault(group.prefix, set()).update(each.name for each in list_knobs(type(group)))
+    known = policies.list_settings()
     unread: dict[str, Any] = {}
     for name, values in overrides.items():
         if name in known and isinstance(values, dict):

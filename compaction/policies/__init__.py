@@ -187,15 +187,21 @@ def _parse_snapshot_text(text: str) -> Policy:
     return limit_policy(Policy.parse(_leave_out_absent(json.loads(text)), ONECLAW))
 
 
+def list_settings() -> dict[str, set[str]]:
+    """Return the names of the settings that policies have here, by their groups."""
+    known: dict[str, set[str]] = {}
+    for group in ONECLAW.list_groups():
+        known.setdefault(group.prefix, set()).update(each.name for each in list_knobs(type(group)))
+    return known
+
+
 def _leave_out_absent(snapshot: dict[str, Any]) -> dict[str, Any]:
     """Return a snapshot without what systems declare that are no longer installed.
 
     A snapshot has all settings, also those that its policy left as they are. Raises PolicyError if
     the run needs one of those systems.
     """
-    known = {group.prefix: set[str]() for group in ONECLAW.list_groups()}
-    for group in ONECLAW.list_groups():
-        known[group.prefix] |= {each.name for each in list_knobs(type(group))}
+    known = list_settings()
     kept: dict[str, Any] = {}
     for name, values in snapshot.items():
         if not isinstance(values, dict):
