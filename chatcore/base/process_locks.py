@@ -1,10 +1,9 @@
 """A locked file of each process that answers, by which others of the machine see that it lives.
 
-The kernel frees the lock of a process that dies, however it dies. Files are named by the start of
+Files are named by the start of
 the machine too: a lock on a volume of the network may say nothing of another machine's processes.
 """
 
-import fcntl
 import logging
 import os
 import socket
@@ -16,6 +15,8 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 from django.conf import settings
+
+from chatcore.base.file_locks import create_locked_file, is_free
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ def get_own_process() -> UUID | None:
 def list_dead_processes() -> list[UUID]:
     """Return the processes of this machine that are dead and not yet forgotten."""
     paths = _get_folder().glob(f"{_name_machine()}.*")
-    return [UUID(path.suffix[1:]) for path in paths if _is_free(path)]
+    return [UUID(path.suffix[1:]) for path in paths if is_free(path)]
 
 
 def forget_processes(processes: Collection[UUID]) -> None:
@@ -46,23 +47,11 @@ def forget_processes(processes: Collection[UUID]) -> None:
 def _lock_file() -> UUID | None:
     process = uuid4()
     try:
-        _get_folder().mkdir(parents=True, exist_ok=True)
-        # The file gets its name when it is locked already: a moment in which others could see it
-        # without a lock would look like a death. It stays open, and so locked, to the end.
-        descriptor, temporary_path = tempfile.mkstemp(prefix=".", dir=_get_folder())
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        Path(temporary_path).rename(_get_path(process))
+        create_locked_file(_get_path(process))  # it stays open, and so locked, to the end
     except OSError as error:
         logger.warning("no file of this process is locked: %s", error)
         return None
     return process
-
-
-def _is_free(path: Path) -> bool:
-    with suppress(OSError), path.open() as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
 
 
 def _get_folder() -> Path:

@@ -1,10 +1,10 @@
 """Secrets that are made once and kept in files of the data folder."""
 
-import contextlib
-import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+
+from chatcore.base.file_locks import hold_lock
 
 
 def load_secret(path: Path, create_secret: Callable[[], str]) -> str:
@@ -17,7 +17,7 @@ def load_secret(path: Path, create_secret: Callable[[], str]) -> str:
     secret = _read_secret(path)
     if secret:
         return secret
-    with _lock_folder(path.parent):
+    with hold_lock(path.parent):
         # Another process may have been faster.
         secret = _read_secret(path)
         if not secret:
@@ -59,16 +59,5 @@ def sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
-def _lock_folder(folder: Path) -> Iterator[None]:
-    """Let one process at a time write secrets to the folder. The kernel frees a dead one's lock."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
     finally:
         os.close(descriptor)

@@ -1,7 +1,7 @@
 """Note which runs this machine's workers execute, in one locked file each.
 
-The kernel drops the lock of a process that dies, however it dies, so a file without a lock is a
-run that no worker executes any more. It is given back within seconds, not only when its lease ends.
+A file without a lock is a run that no worker executes any more. It is given back within seconds,
+not only when its lease ends.
 """
 
 import fcntl
@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from django.conf import settings
+
+from chatcore.base.file_locks import create_locked_file
 
 
 class RunLocks:
@@ -23,14 +25,8 @@ class RunLocks:
     def acquire_lock(self, run_id: str) -> None:
         """Note that this process executes the run from now on, and no other one."""
         self.release_lock()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        # The file gets its name when it is locked already: a moment in which others could see it
-        # without a lock would look like a death. Names with a dot in front are ignored.
-        descriptor, temporary_path = tempfile.mkstemp(prefix=".", dir=self.folder)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         lock_path = self.folder / f"{run_id}.{os.getpid()}"
-        Path(temporary_path).rename(lock_path)
-        self._current_lock = (descriptor, lock_path)
+        self._current_lock = (create_locked_file(lock_path), lock_path)
 
     def release_lock(self) -> None:
         """Note that this process executes no run."""

@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from chatcore.base.file_locks import hold_lock, is_free
 from chatcore.base.secret_files import sync_folder
 
 FORMAT = "chatcore-backup-2"
@@ -212,25 +213,14 @@ def open_scratch_folder(parent: Path) -> Iterator[Path]:
     for left_path in parent.glob(f"{SCRATCH_PREFIX}*"):
         _remove_abandoned(left_path)
     with tempfile.TemporaryDirectory(dir=parent, prefix=SCRATCH_PREFIX) as name:
-        descriptor = os.open(name, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield Path(name)
-        finally:
-            os.close(descriptor)
+        path = Path(name)
+        with hold_lock(path):
+            yield path
 
 
 def _remove_abandoned(path: Path) -> None:
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
+    if not is_free(path):
         return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return
-    finally:
-        os.close(descriptor)
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:

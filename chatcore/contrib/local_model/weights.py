@@ -3,14 +3,13 @@
 What is downloaded must have the known SHA-256. A file that the operator names need not.
 """
 
-import fcntl
 import hashlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from chatcore.base.file_locks import hold_lock
 from chatcore.contrib.local_model import hub, parts
 from chatcore.contrib.local_model.progress import ProgressBar
 
@@ -103,7 +102,7 @@ def ensure_weights(
     if weights_path:
         return weights_path
     folders[0].mkdir(parents=True, exist_ok=True)
-    with _lock_folder(folders[0]):
+    with hold_lock(folders[0] / ".lock"):
         # Another process may have finished the download while this one waited for the lock.
         weights_path = find_weights(candidates, folders=folders[:1], print_line=print_line)
         return weights_path or _fetch_best(
@@ -225,14 +224,6 @@ def _fetch_parts(
             " they are not used."
         )
     return joined_path.replace(target)
-
-
-@contextmanager
-def _lock_folder(folder: Path) -> Iterator[None]:
-    """Let only one process of this machine download into a folder; the others wait."""
-    with (folder / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ from typing import IO, Any
 
 from django.conf import settings
 
+from chatcore.base.file_locks import hold_lock, is_free
 from chatcore.contrib.metrics import definitions
 
 logger = logging.getLogger(__name__)
@@ -138,8 +139,7 @@ def _folder() -> Path:
 @contextlib.contextmanager
 def _hold_folder() -> Iterator[None]:
     _folder().mkdir(mode=0o700, parents=True, exist_ok=True)
-    with (_folder() / "folder.lock").open("w") as lock_file:
-        fcntl.flock(lock_file, fcntl.LOCK_EX)
+    with hold_lock(_folder() / "folder.lock"):
         yield
 
 
@@ -148,7 +148,7 @@ def _add_up_dead_processes(own_path: Path) -> None:
     dead_path = _folder() / DEAD_NAME
     for lock_path in _folder().glob("*-*.lock"):
         path = lock_path.with_suffix(".json")
-        if path == own_path or _is_locked(lock_path):
+        if path == own_path or not is_free(lock_path):
             continue
         if path.exists():
             total = _read_families(dead_path)
@@ -160,15 +160,6 @@ def _add_up_dead_processes(own_path: Path) -> None:
             _write_families(dead_path, total)
             path.unlink()
         lock_path.unlink()
-
-
-def _is_locked(path: Path) -> bool:
-    with path.open() as lock_file:
-        try:
-            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return True
-    return False
 
 
 def _write_families(path: Path, families: Families) -> None:
