@@ -10,7 +10,7 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client, override_settings
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
@@ -18,11 +18,13 @@ from knox.models import AuthToken
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.test import APIClient
 
+from chatcore.accounts.token_uses import store_uses
 from chatcore.accounts.tokens import MAX_TOKENS, TooManyTokens, create_token
-from chatcore.base.rest import auth
+from chatcore.base.rest import auth, token_uses
 from chatcore.contrib.audit.models import AuditEntry
 from chatcore.models import TokenName
 from models_registry.models import AiModel
+from tests.support.waiting import wait_until
 
 TOKENS = "/api/v1/tokens"
 BETTER_HASHER = "django.contrib.auth.hashers.ScryptPasswordHasher"
@@ -244,3 +246,32 @@ def test_models_are_those_that_can_be_used(api: APIClient, model: AiModel) -> No
         == row
     )
     assert "key" not in str(row)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_token_that_is_revoked_meanwhile_takes_no_other_use_with_it(user: User) -> None:
+    kept, _ = create_token(user, name="kept", expiry=None)
+    revoked, _ = create_token(user, name="revoked", expiry=None)
+    for token in (kept, revoked):
+        token_uses.note_use(token.pk)
+
+    def store() -> None:
+        try:
+            store_uses()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as other, transaction.atomic():
+        revoked.delete()
+        storing = other.submit(store)
+        if connection.vendor == "postgresql":  # on SQLite it waits before it reads anything
+            wait_until(has_waiting_statement, what="the other transaction to wait")
+    storing.result()
+    assert TokenName.objects.get().used_at is not None
+    assert list(AuthToken.objects.all()) == [kept]
+
+
+def has_waiting_statement() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return bool(cursor.fetchone()[0])
