@@ -5,10 +5,9 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from importlib import import_module
 
-from django.conf import settings
 from django.db import DatabaseError, connection
+from django.urls import get_resolver
 
 from chatcore.accounts import token_uses
 from chatcore.accounts.expiry import delete_expired_sign_ins
@@ -82,7 +81,7 @@ def warm_up() -> None:
     They stay for the life of the process, and to look through them takes a tenth of a second, in
     which no answer goes on.
     """
-    import_module(settings.ROOT_URLCONF)  # otherwise the first request of the process waits for it
+    list(get_resolver().reverse_dict)  # otherwise the first requests wait for views and addresses
     with suppress(DatabaseError):  # away: the first answer loads its SDK
         try:
             rows = Provider.objects.filter(is_active=True)
