@@ -407,7 +407,7 @@ LOCAL_MODEL: dict[str, Any] = {
 }
 
 COMPACTION: dict[str, Any] = {
-    "POLICY": read_text("CHATCORE_POLICY", "oneclaw"),
+    "POLICY": read_text("CHATCORE_POLICY"),
     # Whether compaction starts by itself; messages are stored in any case. The two switches are
     # NeuroLink's (compaction/systems/neurolink).
     "AUTOMATIC": read_switch("CHATCORE_MEMORY_ENABLED")

@@ -19,6 +19,7 @@ from django.http import HttpRequest
 from django.http.request import split_domain_port, validate_host
 from django.urls import reverse
 
+from chatcore.accounts.sign_up import get_sign_up_mode
 from chatcore.base.threads import give_back_connection
 from models_registry import keys
 
@@ -53,11 +54,11 @@ def move_link(link: str, origin: str) -> str:
 
 
 class AccountAdapter(DefaultAccountAdapter):
-    """Sign-up by the setting CHATCORE_SIGN_UP, and addresses as uvicorn reports them."""
+    """Sign-up by the installation's setting, and addresses as uvicorn reports them."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         """Return whether this browser may make an account now."""
-        return bool(settings.SIGN_UP == "open")
+        return get_sign_up_mode() == "open"
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         """Send a mail, whose links do not follow the request's host; its server may be slow."""

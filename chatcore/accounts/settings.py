@@ -29,8 +29,10 @@ ACCOUNT_APPS = [
 # Days that an entry of the audit log is stored; 0 keeps them for good.
 AUDIT_DAYS = read_number("CHATCORE_AUDIT_DAYS", 365, minimum=0, maximum=36_500)
 
-# closed: only administrators make accounts. open: all. Apps add choices.
-SIGN_UP = read_choice("CHATCORE_SIGN_UP", get_app_setting("SIGN_UP_CHOICES", ["closed", "open"]))
+# closed: only administrators make accounts. open: all. Apps add choices. Empty: what is set in the
+# admin, otherwise closed (chatcore/accounts/sign_up.py).
+SIGN_UP_CHOICES = get_app_setting("SIGN_UP_CHOICES", ["closed", "open"])
+SIGN_UP = read_choice("CHATCORE_SIGN_UP", ["", *SIGN_UP_CHOICES])
 
 EMAIL = read_email("CHATCORE_EMAIL_URL")
 # Without an address of a mail server nothing is sent, and the pages say so. Links that sign people

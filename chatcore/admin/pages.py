@@ -3,6 +3,7 @@
 from chatcore.admin import (  # noqa: F401
     accounts,
     context_revisions,
+    installation_settings,
     language_models,
     mcp_servers,
     messages,

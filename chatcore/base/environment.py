@@ -132,12 +132,17 @@ def read_commands(name: str) -> dict[str, list[str]]:
 
 
 def read_choice(name: str, choices: list[str]) -> str:
-    """Return the one of `choices` that the variable names in any case; the first by default."""
+    """Return the one of `choices` that the variable names in any case; the first by default.
+
+    An empty text as the first one means that the variable is not set.
+    """
     value = read_text(name, choices[0])
     for choice in choices:
         if value.strip().lower() == choice.lower():
             return choice
-    raise ImproperlyConfigured(f"{name} is {value!r}; it can be {' or '.join(choices)}.")
+    raise ImproperlyConfigured(
+        f"{name} is {value!r}; it can be {' or '.join(filter(None, choices))}."
+    )
 
 
 def read_number(name: str, default: int, *, minimum: int, maximum: int | None = None) -> int:
@@ -297,9 +302,16 @@ def read_search_service(name: str) -> tuple[str, str] | None:
     The value is the address of a SearXNG, or a key of one of the services in SEARCH_KEYS.
     """
     value = read_text(name).strip()
-    if not value:
-        return None
-    if urlsplit(value).scheme in ("http", "https") and urlsplit(value).hostname:
+    try:
+        return parse_search_service(value) if value else None
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} must be {error}") from None
+
+
+def parse_search_service(value: str) -> tuple[str, str]:
+    """Return the name of a search service, and its address or key. Raises ValueError."""
+    address = urlsplit(value)
+    if address.scheme in ("http", "https") and address.hostname:
         return "searxng", value
     service, colon, key = value.partition(":")
     if colon and service in SEARCH_KEYS and key:
@@ -307,8 +319,8 @@ def read_search_service(name: str) -> tuple[str, str] | None:
     for service, form in SEARCH_KEYS.items():
         if form.fullmatch(value):
             return service, value
-    raise ImproperlyConfigured(
-        f"{name} must be the address of a SearXNG, or a key of Brave, Tavily or Exa;"
+    raise ValueError(
+        "the address of a SearXNG, or a key of Brave, Tavily or Exa;"
         " brave:KEY says whose key it is."
     )
 

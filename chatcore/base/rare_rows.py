@@ -44,6 +44,11 @@ class RareRows:
             cls._asked_at = float("-inf")
 
     @classmethod
+    def count_changes(cls) -> int:
+        """Return how often this process has stored a rare row, or may have."""
+        return cls._changes
+
+    @classmethod
     def _ask(cls) -> frozenset["RareRows"]:
         """Return the kinds that are absent. All are asked for in one statement."""
         changes, asked_at = cls._changes, time.monotonic()

@@ -5,6 +5,7 @@ from chatcore.models.context import ContextEdit, ContextRevision
 from chatcore.models.event import SessionEvent
 from chatcore.models.idempotency_key import IdempotencyKey
 from chatcore.models.installation import Installation
+from chatcore.models.installation_settings import InstallationSettings
 from chatcore.models.mcp_server import McpServer, ToolApproval
 from chatcore.models.message import (
     CHAT_COLUMNS,
@@ -32,6 +33,7 @@ __all__ = [
     "Exchange",
     "IdempotencyKey",
     "Installation",
+    "InstallationSettings",
     "McpServer",
     "Message",
     "MessageQuerySet",

@@ -1,7 +1,7 @@
 """The tool `search_web`: titles, addresses and excerpts of what a search service finds.
 
-`CHATCORE_WEB_SEARCH` names the service: the address of a SearXNG, or a key of Brave, Tavily or
-Exa. The operator has chosen it, so it may be at a private address.
+`CHATCORE_WEB_SEARCH`, or the settings in the admin, name the service: the address of a SearXNG, or
+a key of Brave, Tavily or Exa. The operator has chosen it, so it may be at a private address.
 """
 
 import json
@@ -13,9 +13,12 @@ from uuid import UUID
 from django.conf import settings
 from django.utils.translation import gettext_lazy as _
 
+from chatcore.base.environment import parse_search_service
 from chatcore.base.net import outbound
+from chatcore.base.stored_settings import read_stored
 from chatcore.base.threads import give_back_connection
 from chatcore.tools.base import BuiltInTool, ToolError
+from models_registry import keys
 
 if TYPE_CHECKING:
     import httpx2
@@ -94,16 +97,29 @@ _SERVICES: dict[str, Callable[[str, str], SearchRequest]] = {
 
 def is_available() -> bool:
     """Return whether the operator has named a service."""
-    return bool(settings.CHATCORE["WEB_SEARCH"])
+    return bool(settings.CHATCORE["WEB_SEARCH"] or read_stored("encrypted_web_search"))
+
+
+def _read_service() -> tuple[str, str] | None:
+    """Return the name of the service, and its address or key. Raises UnreadableKey."""
+    if settings.CHATCORE["WEB_SEARCH"]:
+        service: tuple[str, str] = settings.CHATCORE["WEB_SEARCH"]
+        return service
+    stored = read_stored("encrypted_web_search")
+    return parse_search_service(keys.decrypt(stored)) if stored else None
 
 
 def run(arguments: dict[str, Any], session_id: UUID) -> str:
     """Return what the service finds. Blocks for at most TIMEOUT_SECONDS at each step."""
     import httpx2
 
-    if not is_available():
+    try:
+        service = _read_service()
+    except keys.UnreadableKey as error:
+        raise ToolError(f"The key of the search service cannot be read: {error}") from None
+    if service is None:
         raise ToolError("No search service is set up on this server.")
-    name, access = settings.CHATCORE["WEB_SEARCH"]
+    name, access = service
     request = _SERVICES[name](access, arguments["query"].strip())
     give_back_connection()
     try:

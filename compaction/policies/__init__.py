@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, lru_cache
@@ -11,6 +11,7 @@ from typing import Any
 from django.apps import apps
 from django.conf import settings
 
+from chatcore.base.stored_settings import read_stored
 from compaction.core.budget import Budget
 from compaction.core.knobs import PolicyError, list_knobs
 from compaction.core.policy import Policy
@@ -81,7 +82,7 @@ def choose_policy(*names: str) -> tuple[str, Policy]:
     After these names come the project's policy and oneclaw. A policy that cannot be used must not
     stop a conversation, so it is skipped with a warning in the log.
     """
-    for name in (*names, settings.COMPACTION.get("POLICY", "")):
+    for name in _continue_names(names):
         if not name:
             continue
         try:
@@ -89,6 +90,16 @@ def choose_policy(*names: str) -> tuple[str, Policy]:
         except (UnknownPolicy, PolicyError) as error:
             logger.warning("compaction policy skipped: %s", error)
     return DEFAULT_POLICY, _get_preset(DEFAULT_POLICY)
+
+
+def _continue_names(names: Iterable[str]) -> Iterator[str]:
+    yield from names
+    yield get_project_policy()  # which is not asked for where another one is usable
+
+
+def get_project_policy() -> str:
+    """Return the name of the policy that settings or staff put in place of oneclaw, or ""."""
+    return settings.COMPACTION.get("POLICY") or read_stored("policy")
 
 
 @dataclass(frozen=True, kw_only=True)

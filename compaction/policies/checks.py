@@ -37,8 +37,7 @@ def check_values(**_: object) -> list[CheckMessage]:
 @register(Tags.compatibility)
 def check_policy_name(**_: object) -> list[CheckMessage]:
     """Report a policy name that is no name. Only the database knows whether the policy exists."""
-    name = settings.COMPACTION.get("POLICY", "")
-    if not isinstance(name, str) or not name:
+    if not isinstance(settings.COMPACTION.get("POLICY", ""), str):
         return [Error('COMPACTION["POLICY"] must be the name of a policy.', id="compaction.E002")]
     return []
 
@@ -55,7 +54,7 @@ def check_stored_policies(
 
 def _check_project_policy() -> list[CheckMessage]:
     name = settings.COMPACTION.get("POLICY", "")
-    if check_policy_name():
+    if not name or check_policy_name():
         return []
     try:
         policies.load_policy(name)
@@ -70,8 +69,12 @@ def _check_policy_rows() -> list[CheckMessage]:
     warnings: list[CheckMessage] = []
     try:
         rows = list(CompactionPolicy.objects.all())
+        chosen = policies.get_project_policy()
     except DatabaseError:  # not migrated yet
         return []
+    if chosen not in ("", *PRESETS, *(row.name for row in rows if row.is_active)):
+        text = f"The policy {chosen!r} of the admin's settings is not there, and is skipped."
+        warnings.append(Warning(text, id="compaction.W001"))
     for row in rows:
         try:
             warnings += _check_parts(row.name, row.base, policies.load_policy(row.name))

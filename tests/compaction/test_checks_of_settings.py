@@ -41,7 +41,6 @@ def test_the_products_own_settings_pass() -> None:
 @pytest.mark.parametrize(
     ("changes", "name", "words"),
     [
-        ({"POLICY": ...}, "E002", 'COMPACTION["POLICY"] must be the name of a policy.'),
         ({"POLICY": 1}, "E002", 'COMPACTION["POLICY"] must be the name of a policy.'),
         ({"AUTOMATIC": "no"}, "E007", 'COMPACTION["AUTOMATIC"] must be True or False.'),
         ({"THRESHOLD": 1.5}, "E007", 'COMPACTION["THRESHOLD"] must be None, a share'),

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
+from chatcore.base.stored_settings import read_stored
+from chatcore.base.threads import ThreadPool
+
 if TYPE_CHECKING:
     from httpx2 import URL
 
@@ -56,6 +59,8 @@ _BLOCKLIST_V6 = [
 # Name lookups have threads of their own. asyncio.run() waits for the threads of the loop's default
 # executor, so a lookup that hangs there would delay the end of a call beyond its deadline.
 _RESOLVERS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="resolve")
+# Reads what staff allow from the database, which no event loop may wait for.
+_SETTINGS_READER = ThreadPool("allowed-hosts", 1)
 
 
 # No public name has another sign of ASCII (RFC 1123); letters of other scripts are encoded.
@@ -98,7 +103,7 @@ async def resolve_addresses(url: "URL") -> list[str]:
 
     Raises AddressRefused.
     """
-    is_allowed = _check_parts(url)
+    is_allowed = await _SETTINGS_READER.run(_check_parts, url)
     addresses = await _resolve_host(url.host, url.port or PORTS[url.scheme])
     if not is_allowed and not all(is_public(address) for address in addresses):
         raise AddressRefused(_REFUSAL.format(host=url.host))
@@ -117,8 +122,8 @@ def _check_parts(url: "URL") -> bool:
     is_allowed = _is_allowed_host(url.host, port)
     if not is_allowed and port not in PORTS.values():
         raise AddressRefused(
-            f"Port {port} is not allowed; only 80 and 443 are. An operator can allow"
-            f" {url.host}:{port} (CHATCORE_FETCH_ALLOW_HOSTS)."
+            f"Port {port} is not allowed; only 80 and 443 are. An administrator can allow"
+            f" {url.host}:{port} in the admin's settings."
         )
     return is_allowed
 
@@ -143,7 +148,8 @@ def _is_inner_name(host: str) -> bool:
 def _is_allowed_host(host: str, port: int) -> bool:
     """Return True if the operator lists `host` (for ports 80 and 443) or `host:port`."""
     host_label = f"[{host}]" if ":" in host else host
-    hosts = {entry.lower() for entry in settings.CHATCORE["FETCH_ALLOW_HOSTS"]}
+    allowed = settings.CHATCORE["FETCH_ALLOW_HOSTS"] or read_stored("allowed_hosts").split()
+    hosts = {entry.lower() for entry in allowed}
     return f"{host_label}:{port}" in hosts or (host_label in hosts and port in PORTS.values())
 
 

@@ -1,11 +1,11 @@
 """What django-allauth asks this project, where a browser may come with an invitation."""
 
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import HttpRequest
 
 from chatcore.accounts import adapters
+from chatcore.accounts.sign_up import get_sign_up_mode
 from chatcore.contrib.invitations import links
 
 
@@ -13,7 +13,7 @@ class AccountAdapter(adapters.AccountAdapter):
     """Uses an invitation up in the transaction that stores the new user."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        if settings.SIGN_UP == "invitation":
+        if get_sign_up_mode() == "invitation":
             return links.find_in(request) is not None
         return super().is_open_for_signup(request)
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import Model
 from django.http import HttpRequest
 
+from chatcore.accounts.sign_up import get_sign_up_mode
 from chatcore.admin.base import ChatcoreAdmin
 from chatcore.contrib.invitations.links import (
     DEFAULT_DAYS,
@@ -64,9 +64,9 @@ class InvitationAdmin(ChatcoreAdmin):
         obj.__dict__.update(invitation.__dict__)
         link = request.build_absolute_uri(path)
         self.message_user(request, f"Copy the link now, it is not shown again: {link}")
-        if settings.SIGN_UP == "closed":
+        if get_sign_up_mode() == "closed":
             self.message_user(
                 request,
-                "Sign-up is closed, so the link does not work before CHATCORE_SIGN_UP=invitation.",
+                "Sign-up is closed, so the link does not work before the settings allow it.",
                 messages.WARNING,
             )

@@ -4,6 +4,7 @@ from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from chatcore.accounts.sign_up import get_sign_up_mode
 from chatcore.contrib.invitations.links import DEFAULT_DAYS, MAX_DAYS, create_invitation
 
 
@@ -26,9 +27,10 @@ class Command(BaseCommand):
         self, *args: object, note: str, days: int, group: list[str], **options: object
     ) -> None:
         """Print the link and nothing else, so that a script can read it."""
-        if settings.SIGN_UP == "closed":
+        if get_sign_up_mode() == "closed":
             raise CommandError(
-                "Sign-up is closed. Set CHATCORE_SIGN_UP=invitation for the server too."
+                "Sign-up is closed. Set CHATCORE_SIGN_UP=invitation for the server too, or allow"
+                " it in the admin's settings."
             )
         if not 1 <= days <= MAX_DAYS:
             raise CommandError(f"--days is {days}; it must be from 1 to {MAX_DAYS}.", returncode=2)
