@@ -372,6 +372,7 @@ def tokens(client: Client) -> Rounds:
         made = client.post(f"{API}/tokens", {"name": client.name}).read()
         own = {"Authorization": f"Bearer {made['token']}"}
         client.get(f"{API}/models", headers=own)
+        client.patch(f"{API}/tokens/{made['id']}", {"keeps_conversations": False})
         client.delete(f"{API}/tokens/{made['id']}", expect=(200, 204))
         client.get(f"{API}/models", headers=own, expect=(401,))
         yield
@@ -584,6 +585,16 @@ def setup(client: Client) -> Rounds:
         client.get(f"{API}/setup")
         client.patch(f"{API}/setup", {"default_model": MODEL})
         client.post(f"{API}/setup/providers/soak/test")
+        yield
+
+
+@kind()
+def preferences(client: Client) -> Rounds:
+    """Choose a time zone and take it back."""
+    while True:
+        for zone in ("Europe/Berlin", ""):
+            client.patch(f"{API}/preferences", {"time_zone": zone})
+            assert client.get(f"{API}/preferences")["time_zone"] == zone
         yield
 
 
