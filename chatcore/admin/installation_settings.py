@@ -66,6 +66,8 @@ class InstallationSettingsForm(forms.ModelForm):
             field = self.fields[name]
             assert isinstance(field, forms.ChoiceField)
             field.choices = [("", f"({usual[name]})"), *((each, each) for each in choices[name])]
+        if "web_search" in self.fields and self.instance.encrypted_web_search:
+            self.fields["web_search"].help_text += " A service is stored."
         for name, (variable, value) in list_variables().items():
             if value and name in self.fields:
                 self.fields[name].disabled = True

@@ -107,6 +107,7 @@ def test_chats_search_the_web_by_the_service_that_is_stored(operator: Client) ->
         assert search() == ToolOutcome(content=FOUND)
         shown = operator.get(LIST).content.decode()
         assert service.url not in shown
+        assert "A service is stored." in shown
     assert put(operator, clear_web_search="on").status_code == 302
     assert "No search service" in search().content
 
