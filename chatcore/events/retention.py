@@ -9,15 +9,14 @@ Of the last kind only the beginning of a session's log is deleted, up to the sta
 replay shows the start of a turn without its end.
 """
 
-import time
 from collections.abc import Callable, Collection, Iterator
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db import transaction
 from django.db.models import Exists, Min, OuterRef, Q
 
+from chatcore.base.databases.batches import delete_in_batches
 from chatcore.base.databases.clock import read_clock
 from chatcore.events.types import EventType
 from chatcore.models import Message, Session, SessionEvent, Turn
@@ -27,16 +26,11 @@ PROGRESS_NAMES = (EventType.TURN_READING.value, EventType.COMPACTION_PROGRESS.va
 # A turn is marked as finished just before its last event is written.
 END_MARGIN = timedelta(minutes=1)
 SCAN_ROWS = 2_000  # read at once
-BATCH_ROWS = 250  # deleted in one transaction, which blocks SQLite's other writers
 MAX_NUMBER = 2**63 - 1
 
 
 def prune_events() -> int:
-    """Delete all events whose time is over. Returns how many.
-
-    Each transaction deletes BATCH_ROWS at most, and between two of them other writers get as much
-    time as the first one took.
-    """
+    """Delete all events whose time is over. Returns how many."""
     now = read_clock()
     count = _delete_found(lambda: _find_old_deltas(now - SHORT_RETENTION))
     count += _delete_found(lambda: _find_old_progress(now - SHORT_RETENTION))
@@ -144,14 +138,4 @@ def _delete_found(find_ids: Callable[[], list[int]]) -> int:
 
 
 def _delete_events(ids: list[int]) -> int:
-    count = 0
-    for start in range(0, len(ids), BATCH_ROWS):
-        start_time = time.perf_counter()
-        with transaction.atomic():
-            # Somebody else deletes the rows that are locked, with their session or their message.
-            # If both waited for each other's rows, that would be a deadlock.
-            rows = SessionEvent.objects.filter(pk__in=ids[start : start + BATCH_ROWS])
-            free_ids = rows.select_for_update(skip_locked=True).values_list("pk", flat=True)
-            count += SessionEvent.objects.filter(pk__in=list(free_ids)).delete()[0]
-        time.sleep(time.perf_counter() - start_time)
-    return count
+    return delete_in_batches(SessionEvent.objects.filter(pk__in=ids))

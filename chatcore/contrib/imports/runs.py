@@ -15,6 +15,7 @@ from django.db import DatabaseError, transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
+from chatcore.base.databases.batches import delete_in_batches
 from chatcore.base.databases.clock import read_clock
 from chatcore.base.databases.outages import StorageAway
 from chatcore.base.threads import repeat_beside
@@ -37,6 +38,7 @@ MAX_CHATS = 20_000
 MAX_ORIGINAL_BYTES = 20_000_000
 LEASE = timedelta(seconds=45)
 RENEWAL_SECONDS = 15.0
+PARTS_AT_ONCE = 20  # deleted in one transaction, each of up to 2 MB
 NOTHING_SAID = "Nothing was said in it."
 _GREW_APART = (
     "It has changed since it came in, and the chat here has gone on too. So it came in once more."
@@ -351,10 +353,12 @@ def end_import(row: Import, status: str, detail: str = "") -> None:
     if not is_claimed:
         return  # the worker that holds it now still reads the bytes
     row.refresh_from_db()
-    parts = ImportPart.objects.filter(file__belongs_to=row)
-    while ids := list(parts.values_list("pk", flat=True)[:20]):
-        with transaction.atomic():
-            ImportPart.objects.filter(pk__in=ids).delete()
+    delete_parts(row)
+
+
+def delete_parts(row: Import) -> None:
+    """Delete the uploaded bytes of an import."""
+    delete_in_batches(ImportPart.objects.filter(file__belongs_to=row), batch_rows=PARTS_AT_ONCE)
 
 
 def clean_id(foreign_id: str) -> str:

@@ -11,7 +11,6 @@ session that is left has it. What is on hold stays.
 
 import hashlib
 import json
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection, transaction
 
+from chatcore.base.databases.batches import delete_in_batches, find_old_keys
 from chatcore.base.databases.clock import read_clock
 from chatcore.base.truncation import clean_text
 from chatcore.contrib.sent_requests.models import SentRequest, SentText
@@ -38,7 +38,6 @@ SEQS_AT_ONCE = 1_000
 # Numbers of messages, [first, last], or the digest of one message that is sent in another form.
 Part = list[int] | str
 
-SCAN_ROWS = 1_000  # read at once
 BATCH_ROWS = 100  # deleted in one transaction, which blocks SQLite's other writers
 TEXT_NAMES = ("system", "preface", "tools", "params")  # of a layout, each with a digest
 _LAYOUT_FIELD = SentRequest._meta.get_field("layout")
@@ -275,47 +274,21 @@ def _show_tool(tool: Tool) -> dict[str, object]:
 
 
 def prune_requests() -> int:
-    """Delete all requests whose time is over, and texts that they alone had. Returns how many.
-
-    Between two transactions other writers get as much time as the first one took.
-    """
+    """Delete all requests whose time is over, and texts that they alone had. Returns how many."""
     days = settings.CHATCORE["REQUEST_RETENTION_DAYS"]
     cutoff = read_clock() - timedelta(days=days)
     if not days or Installation.load().retention_since > cutoff:
         return 0
     count = 0
-    for rows in _find_old_requests(cutoff):
+    for keys in find_old_keys(SentRequest.objects.all(), "answer__created_at", cutoff):
+        requests = exclude_kept(SentRequest.objects.filter(pk__in=keys), "session__owner")
         answers: dict[UUID, list[int]] = defaultdict(list)
-        for answer, session_id in rows:
+        for answer, session_id in requests.values_list("pk", "session_id"):
             answers[session_id].append(answer)
-        for session_id, session_answers in answers.items():
-            count += _delete_requests(session_answers)
+        for session_id, pks in answers.items():
+            rows = SentRequest.objects.filter(pk__in=pks)
+            count += delete_in_batches(rows, batch_rows=BATCH_ROWS)
             _delete_unused_texts(session_id, cutoff)
-    return count
-
-
-def _find_old_requests(cutoff: datetime) -> Iterator[list[tuple[int, UUID]]]:
-    """Yield answers and their sessions. Keys rise with time: the first page without one ends it."""
-    last_pk = 0
-    while True:
-        requests = SentRequest.objects.filter(pk__gt=last_pk).order_by("pk")
-        rows = list(requests.values_list("pk", "answer__created_at")[:SCAN_ROWS])
-        old_pks = [pk for pk, created_at in rows if created_at < cutoff]
-        if not old_pks:
-            return
-        last_pk = rows[-1][0]
-        old_requests = exclude_kept(SentRequest.objects.filter(pk__in=old_pks), "session__owner")
-        yield list(old_requests.order_by("pk").values_list("pk", "session_id"))
-
-
-def _delete_requests(pks: list[int]) -> int:
-    count = 0
-    for start in range(0, len(pks), BATCH_ROWS):
-        start_time = time.perf_counter()
-        with transaction.atomic():
-            rows = SentRequest.objects.filter(pk__in=pks[start : start + BATCH_ROWS])
-            count += rows.delete()[0]
-        time.sleep(time.perf_counter() - start_time)
     return count
 
 
