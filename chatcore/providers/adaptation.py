@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -26,6 +26,7 @@ from chatcore.providers.base import (
 )
 from chatcore.providers.client import TOOL_PARAMS
 from chatcore.providers.dialects import find_dialect
+from chatcore.providers.error_mapping import TELLING_STATUSES
 from chatcore.providers.errors import ProviderError, ProviderRejected, ProviderUnavailable
 from chatcore.providers.normal_form import clear_thoughts, list_thoughtful
 from chatcore.providers.protocols import load_protocol
@@ -51,7 +52,7 @@ _SAMPLING_PARAMS = (
 _REFUSED_VALUES: Final = "without_values"
 _OUTPUT_SHARES = (2, 4, 8)
 _MIN_OUTPUT = 256
-_GUESSED_STATUSES = (400, 422)
+_ACCEPTED_SECONDS = 600.0  # a server may refuse later what it has taken
 _FRUITLESS_SECONDS = 60.0  # a turn may send several requests that are refused alike
 _MAX_REMEMBERED = 1_000
 _GATEWAY_STATUSES = (500, 501, 502)
@@ -203,6 +204,8 @@ class _Attempt:
             self._guesses = iter(_list_guesses(self.connection, sent_request, error.detail))
             self.first_refusal = error
         facts = next(self._guesses, None) if self._guess_count < MAX_GUESSES else None
+        if facts is None and not self._guess_count:
+            return False
         if facts is None:
             if len(_fruitless) >= _MAX_REMEMBERED:
                 _fruitless.clear()
@@ -218,25 +221,30 @@ class _Attempt:
 
         Who counts calls and pays for them looks for that by other means.
         """
-        is_bare = type(error) is ProviderRejected and error.refused_status in _GUESSED_STATUSES
+        is_bare = type(error) is ProviderRejected and error.refused_status not in TELLING_STATUSES
         return is_bare and not error.is_about_contents and self.connection.max_retries > 0
 
 
-# By address and model, what requests had that were answered: it is not what others are refused for.
-_accepted: dict[tuple[str, str], Set[str]] = {}
+# By address and model, when a request with a mark was last answered: such a one is not blamed soon.
+_accepted: dict[tuple[str, str], dict[str, float]] = {}
 # When all forms were refused alike.
 _fruitless: dict[tuple[str, str, str], float] = {}
 
 
 def _note_accepted(connection: Connection, request: Request) -> None:
-    key = (connection.base_url, request.model)
-    new_marks = {*_list_marks(connection, request).values(), f"max_tokens={request.max_tokens}"}
-    known_marks = _accepted.get(key, frozenset())
-    if new_marks <= known_marks:
-        return
     if len(_accepted) >= _MAX_REMEMBERED:
         _accepted.clear()
-    _accepted[key] = new_marks | (known_marks if len(known_marks) < _MAX_REMEMBERED else set())
+    times = _accepted.setdefault((connection.base_url, request.model), {})
+    if len(times) >= _MAX_REMEMBERED:
+        times.clear()
+    marks = [*_list_marks(connection, request).values(), f"max_tokens={request.max_tokens}"]
+    times.update(dict.fromkeys(marks, time.monotonic()))
+
+
+def _list_accepted(connection: Connection, model: str) -> set[str]:
+    times = _accepted.get((connection.base_url, model), {})
+    start = time.monotonic() - _ACCEPTED_SECONDS
+    return {mark for mark, accepted_at in times.items() if accepted_at > start}
 
 
 def _mark_refusal(connection: Connection, model: str, error: ProviderError) -> tuple[str, str, str]:
@@ -269,7 +277,7 @@ def _list_guesses(connection: Connection, request: Request, refusal: str) -> lis
 
     A refusal that names a field is about its value, which the user is told.
     """
-    accepted = _accepted.get((connection.base_url, request.model), frozenset())
+    accepted = _list_accepted(connection, request.model)
     marks = _list_marks(connection, request)
     if dialects.names_field(refusal, (*request.params, "max_tokens", "max_completion_tokens")):
         return []
@@ -309,12 +317,13 @@ def _leave_out(
 def _list_left_out(attempt: _Attempt, asked_params: Mapping[str, object]) -> tuple[str, ...]:
     """Return the names of parameters without which a request was sent."""
     refused = list_refused_params(attempt.connection.options, asked_params)
-    return tuple(
+    left_out = (
         name
         for name, value in asked_params.items()
         if (name in refused and (attempt.request.tools or name not in TOOL_PARAMS))
         or (value is not None and name not in attempt.request.params)
     )
+    return tuple(sorted(left_out))
 
 
 def list_refused_params(facts: Mapping[str, Any], params: Mapping[str, object]) -> list[str]:

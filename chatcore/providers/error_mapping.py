@@ -100,7 +100,7 @@ _TRACE_PATTERN = re.compile(
     re.DOTALL,
 )
 # They say what they are about, and it is never the length.
-_TELLING_STATUSES = (401, 402, 403, 404, 405, 408, 409, 425, 429, 504, 529)
+TELLING_STATUSES = (401, 402, 403, 404, 405, 408, 409, 425, 429, 504, 529)
 _CONTENTS_PATTERN = re.compile(
     r"content|moderat|guideline|polic(?:y|ies)|safety|flagged|violat|harmful|sensitive|unsafe"
     r"|inappropriate|guardrail",
@@ -227,7 +227,7 @@ def classify_refusal(
     is_breakdown = refusal_info.status >= 500 and bool(
         refusal_info.status not in (500, 502) or _BREAKDOWN_PATTERN.search(refusal_info.message)
     )
-    is_suspect = refusal_info.status not in _TELLING_STATUSES and is_large and not is_breakdown
+    is_suspect = refusal_info.status not in TELLING_STATUSES and is_large and not is_breakdown
     error.may_be_overflow = is_suspect and overflow.may_be_overflow(refusal_info.search_text)
     # A gateway may report a filter as a breakdown of its own.
     error.is_about_contents = type(error) in (ProviderRejected, ProviderUnavailable) and bool(
@@ -240,7 +240,7 @@ def _classify_by_words(
     refusal_info: Refusal, sent_size: overflow.SentSize | None
 ) -> ProviderError | None:
     text = refusal_info.search_text
-    if refusal_info.status not in _TELLING_STATUSES or refusal_info.status == 429:
+    if refusal_info.status not in TELLING_STATUSES or refusal_info.status == 429:
         detail = f"The request is longer than the model's window: {refusal_info.message}"
         is_throttled = refusal_info.status == 429 and not overflow.is_too_large_for_rate(text)
         overflow_error = None

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from chatcore.models import Session
+from chatcore.providers import adaptation
 from models_registry.models import Provider
 from tests.support.compaction_sessions import say
 from tests.support.provider_calls import build_refusal
@@ -225,6 +226,19 @@ def test_an_answered_form_is_not_blamed_for_a_refused_message(
     assert say(session, "A thriller, please.").status == "failed"
     assert len(scripted.requests) == 2
     assert Provider.objects.get().list_learned() == {}
+
+
+def test_what_was_taken_before_is_blamed_once_it_is_refused_for_long(
+    session: Session, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.params = {"temperature": 0.3}
+    session.save()
+    assert say(session).status == "completed"
+    refusal = Reply(status=418, text="Nein.")
+    scripted.default = lambda body: refusal if "temperature" in body else Reply(text="Sure.")
+    assert say(session).status == "failed"
+    monkeypatch.setattr(adaptation, "_ACCEPTED_SECONDS", 0.0)
+    assert say(session).status == "completed"
 
 
 def test_a_refusal_of_everything_is_tried_a_few_times_in_a_minute(
