@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.conf import settings
@@ -167,11 +168,31 @@ def _list_results(content: bytes, request: SearchRequest) -> list[dict[str, Any]
     return [each for each in value if isinstance(each, dict) and each.get("url")]
 
 
+@dataclass(frozen=True)
+class Source:
+    """A page that a search has found."""
+
+    title: str
+    url: str
+
+    @property
+    def host(self) -> str:
+        """The name of the page's site."""
+        return urlsplit(self.url).hostname or ""
+
+
+def list_sources(text: str) -> list[Source]:
+    """Return the pages that a result of this tool names; only addresses that a link may have."""
+    blocks = [block.split("\n") for block in text.split("\n\n")]
+    sources = [Source(*lines[:2]) for lines in blocks if len(lines) > 1]
+    return [each for each in sources if urlsplit(each.url).scheme in ("http", "https")]
+
+
 def _render_results(results: list[dict[str, Any]], excerpt: str) -> str:
     if not results:
         return "Nothing was found."
     texts = [
-        f"{each.get('title') or each['url']}\n{each['url']}\n"
+        f"{' '.join(str(each.get('title') or each['url']).split())}\n{each['url']}\n"
         f"{' '.join(str(each.get(excerpt) or '').split())[:MAX_EXCERPT]}".rstrip()
         for each in results[:MAX_RESULTS]
     ]

@@ -10,7 +10,11 @@ from chatcore.context.recalled import RecalledPassage
 from chatcore.models import Attachment, Message, Session, Turn
 from chatcore.sessions import wrapping
 from chatcore.sessions.wrapping import Piece
+from chatcore.tools import search_web
+from chatcore.tools.search_web import Source
 from chatcore.turns import versions
+
+MAX_SOURCES = 8  # that an answer shows
 
 
 @dataclass(kw_only=True)
@@ -29,9 +33,10 @@ class TimelineEntry:
 
     `versions` are the ids of all versions of the message, oldest first; empty if it has only one.
     `failed_turn` is set on the last message of a turn that failed, and `recalled` on the first
-    answer of a turn that brought passages back from before the boundary. `is_other_model` tells an
-    answer that another model wrote than the one before it. `pieces` are of a user's message that a
-    program wrapped; `is_example` tells a message of an example that a program sent along.
+    answer of a turn that brought passages back from before the boundary. `sources` are the pages
+    that searches of the web found in the turn of an answer. `is_other_model` tells an answer that
+    another model wrote than the one before it. `pieces` are of a user's message that a program
+    wrapped; `is_example` tells a message of an example that a program sent along.
     """
 
     message: Message
@@ -43,6 +48,7 @@ class TimelineEntry:
     pieces: list[Piece] = field(default_factory=list)
     failed_turn: Turn | None = None
     recalled: list[RecalledPassage] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
 
     @property
     def files(self) -> list[Attachment]:
@@ -115,6 +121,7 @@ def build_entries(session: Session, messages: Iterable[Message]) -> list[Timelin
     _mark_wrappings(session, timeline_entries)
     _mark_failed_turns(timeline_entries)
     _add_recalled_passages(timeline_entries)
+    _add_sources(session, timeline_entries)
     return timeline_entries
 
 
@@ -151,6 +158,24 @@ def _add_recalled_passages(timeline_entries: list[TimelineEntry]) -> None:
         if entry.message.pk in turns_by_answer:
             stored_recall = recalls[turns_by_answer[entry.message.pk]]
             entry.recalled = recalled.list_passages(stored_recall)
+
+
+def _add_sources(session: Session, timeline_entries: list[TimelineEntry]) -> None:
+    """Set `sources` on the answers that end turns with a search of the web."""
+    name = search_web.TOOL.name
+    called = {call.name for entry in timeline_entries for call in entry.calls}
+    if name not in {*called, *(session.tools or ())}:
+        return
+    answers = {
+        entry.message.turn_id: entry
+        for entry in timeline_entries
+        if entry.message.role == Message.Role.ASSISTANT and not entry.calls
+    }
+    results = Message.objects.filter(turn__in=answers, tool_name=name, is_error=False)
+    for turn_id, text in results.order_by("seq").values_list("turn", "content"):
+        known = {source.url for source in answers[turn_id].sources}
+        found = [each for each in search_web.list_sources(text) if each.url not in known]
+        answers[turn_id].sources += found[: MAX_SOURCES - len(known)]
 
 
 def _mark_failed_turns(timeline_entries: list[TimelineEntry]) -> None:

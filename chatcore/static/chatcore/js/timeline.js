@@ -177,7 +177,10 @@ export class Timeline {
     for (const kind of ["text", "reasoning"]) this.#streams.delete(`${message}:${kind}`);
     const isIncomplete = this.#incomplete.delete(message);
     if (article?.dataset.status !== "streaming") return;
-    if (isIncomplete || article.dataset.replaces) return this.#renew(article);
+    const mayHaveSources = this.list.querySelector(
+      `[data-turn="${CSS.escape(article.dataset.turn)}"] [data-tool="search_web"]`,
+    );
+    if (isIncomplete || article.dataset.replaces || mayHaveSources) return this.#renew(article);
     article.dataset.status = status;
     article.dataset.finish = finishReason ?? "";
     this.#endReasoning(article);
@@ -207,6 +210,7 @@ export class Timeline {
     if (!answer || this.#findToolCall(id, answer)) return;
     const [call] = this.cloneTemplate("call-template");
     call.dataset.call = id;
+    call.dataset.tool = name;
     call.querySelector(".call-name").textContent = name;
     call.querySelector(".call-arguments").textContent = formatJson(callArguments);
     answer.querySelector(".calls").append(call);
