@@ -293,7 +293,11 @@ def _list_guesses(connection: Connection, request: Request, refusal: str) -> lis
     ]
     if request.max_tokens and f"max_tokens={request.max_tokens}" not in accepted:
         limits = [request.max_tokens // share for share in _OUTPUT_SHARES]
-        guesses += [{"output_limit": limit} for limit in limits if limit >= _MIN_OUTPUT]
+        limits = [limit for limit in limits if limit >= _MIN_OUTPUT]
+        guesses += [{"output_limit": limit} for limit in limits]
+        if suspects and limits:  # the server may refuse several things in the same words
+            everything = _leave_out(connection, [marks[name] for name in suspects], known_values)
+            guesses.append({**everything, "output_limit": limits[-1]})
     # A refusal that does not come again was no refusal of the request.
     return guesses and [{}, *guesses]
 
