@@ -17,6 +17,7 @@ from chatcore.base.databases.person_lock import lock_person
 from chatcore.base.token_estimate import estimate_tokens
 from chatcore.extension import exclude_kept
 from chatcore.files import images, office, output_store, pdf, photographs, text
+from chatcore.files.child_process import UnreadableFile
 from chatcore.files.names import clean_file_name
 from chatcore.models import Attachment, Message, OutputFile, Session
 
@@ -24,12 +25,6 @@ MAX_BYTES = 10 * 1024 * 1024
 MAX_FILES = 20  # of one message
 MAX_UNSENT_FILES = 2 * MAX_FILES  # of one session
 UNSENT_LIFETIME = timedelta(days=1)
-UNREADABLE = (
-    images.BrokenImage,
-    office.UnreadableDocument,
-    pdf.UnreadablePdf,
-    photographs.UnreadablePhotograph,
-)
 
 
 class FileRejected(Exception):
@@ -94,11 +89,11 @@ def inspect_file(*, name: str, data: bytes, owner_id: object = None) -> Attachme
         except images.LargeImage as error:
             try:
                 file_name, data = _convert_photograph(file_name, data, owner_id)
-            except photographs.UnreadablePhotograph:
+            except UnreadableFile:
                 raise error from None  # it says how large the image is
             image = images.identify_image(data)
         document = None if image else _read_document(data, owner_id)
-    except UNREADABLE as error:
+    except (images.BrokenImage, UnreadableFile) as error:
         raise FileRejected(str(error)) from None
     if image:
         return _build_image(file_name, data, image)

@@ -5,8 +5,7 @@ Sheets and slides are divided by form feeds, as the pages of a PDF file are.
 
 from pathlib import Path
 
-from chatcore.base.extras import describe_missing, has_extra
-from chatcore.files.child_process import run_reader
+from chatcore.files.child_process import FAILED, read_text
 
 _READER = Path(__file__).with_name("office_reader.py")
 _OPEN_XML = "application/vnd.openxmlformats-officedocument"
@@ -16,10 +15,6 @@ MEDIA_TYPES = {
     "xl/workbook.xml": f"{_OPEN_XML}.spreadsheetml.sheet",
     "ppt/presentation.xml": f"{_OPEN_XML}.presentationml.presentation",
 }
-
-
-class UnreadableDocument(Exception):
-    """An office file that cannot be read: it is damaged, or the reader is absent."""
 
 
 def find_media_type(data: bytes) -> str:
@@ -37,13 +32,6 @@ def find_media_type(data: bytes) -> str:
 
 
 def extract_text(data: bytes, *, owner: object = None) -> str:
-    """Return the text, as Markdown where that says more. Raises UnreadableDocument.
-
-    `owner` is whoever sent the file. One that takes longer than a reader may is read up to there.
-    """
-    if not has_extra("documents"):
-        raise UnreadableDocument(describe_missing("documents"))
-    output, exit_code = run_reader(_READER, data, owner=owner)
-    if exit_code and not output:
-        raise UnreadableDocument("This document cannot be read.")
-    return output.decode(errors="ignore").replace("\x00", "").strip()
+    """Return the text, as Markdown where that says more. Raises UnreadableFile."""
+    complaints = {FAILED: "This document cannot be read."}
+    return read_text(_READER, data, owner=owner, complaints=complaints)

@@ -2,15 +2,14 @@
 
 from pathlib import Path
 
-from chatcore.base.extras import describe_missing, has_extra
-from chatcore.files.child_process import run_reader
+from chatcore.files.child_process import FAILED, read_text
 
 _READER = Path(__file__).with_name("pdf_reader.py")
-_LOCKED = 3  # the exit code
-
-
-class UnreadablePdf(Exception):
-    """A PDF file that cannot be read because it is damaged or needs a password."""
+_LOCKED = 3
+_COMPLAINTS = {
+    FAILED: "This PDF cannot be read.",
+    _LOCKED: "This PDF is locked with a password.",
+}
 
 
 def is_pdf(data: bytes) -> bool:
@@ -19,16 +18,5 @@ def is_pdf(data: bytes) -> bool:
 
 
 def extract_text(data: bytes, *, owner: object = None) -> str:
-    """Return the text of the pages.
-
-    `owner` is whoever sent the file. A file that takes longer than a reader may, or has too many
-    pages, is read only up to there. Raises UnreadablePdf.
-    """
-    if not has_extra("documents"):
-        raise UnreadablePdf(describe_missing("documents"))
-    output, exit_code = run_reader(_READER, data, owner=owner)
-    if exit_code == _LOCKED:
-        raise UnreadablePdf("This PDF is locked with a password.")
-    if exit_code and not output:
-        raise UnreadablePdf("This PDF cannot be read.")
-    return output.decode(errors="ignore").replace("\x00", "").strip()
+    """Return the text of the pages; of a file with too many, the first. Raises UnreadableFile."""
+    return read_text(_READER, data, owner=owner, complaints=_COMPLAINTS)

@@ -5,16 +5,11 @@ The picture becomes a JPEG or PNG of at most MAX_SIDE pixels a side, in a child 
 
 from pathlib import Path
 
-from chatcore.base.extras import describe_missing, has_extra
-from chatcore.files.child_process import run_reader
+from chatcore.files.child_process import UnreadableFile, run_reader
 
 # The brands of a file in ISO's container that are pictures.
 _BRANDS = (b"heic", b"heix", b"heim", b"heis", b"mif1", b"msf1", b"avif")
 _READER = Path(__file__).with_name("photograph_reader.py")
-
-
-class UnreadablePhotograph(Exception):
-    """A picture that cannot be read, or is larger than anybody photographs."""
 
 
 def is_foreign(data: bytes) -> bool:
@@ -23,10 +18,8 @@ def is_foreign(data: bytes) -> bool:
 
 
 def make_fit(data: bytes, *, owner: object = None) -> bytes:
-    """Return the picture as providers take it. Raises UnreadablePhotograph."""
-    if not has_extra("documents"):
-        raise UnreadablePhotograph(describe_missing("documents"))
+    """Return the picture as providers take it. Raises UnreadableFile."""
     output, exit_code = run_reader(_READER, data, owner=owner)
     if exit_code or not output:
-        raise UnreadablePhotograph("This photograph is damaged, or too large to be made smaller.")
+        raise UnreadableFile("This photograph is damaged, or too large to be made smaller.")
     return output

@@ -158,7 +158,7 @@ def test_a_reader_that_dies_leaves_a_clear_refusal(
     dying = tmp_path / "dying.py"
     dying.write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
     monkeypatch.setattr(pdf, "_READER", dying)
-    with pytest.raises(pdf.UnreadablePdf):
+    with pytest.raises(child_process.UnreadableFile):
         pdf.extract_text(b"%PDF-")
 
 
