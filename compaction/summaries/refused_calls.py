@@ -29,9 +29,9 @@ MAX_NAMED_WAITS = 5
 MAX_LEFT_OUT = 8  # messages of one run; where a filter refuses more, it is not about single ones
 
 THOUGHTS_EXCEED = (
-    "The thoughts of {model} take all of its {tokens} output tokens, so it writes no summary. It is"
-    " tried again once a day and when you ask for it. Choose another model for summaries, or allow"
-    " this one a longer answer."
+    "Thoughts, or a limit of its server, leave {model} no room for a summary in {tokens} output"
+    " tokens. It is tried again once a day and when you ask for it. Choose another model for"
+    " summaries, or allow this one a longer answer."
 )
 ONLY_CALLS = "The model calls tools that it does not have instead of writing a summary."
 

@@ -343,12 +343,12 @@ def test_thoughts_without_end_are_given_half_of_the_window_once(
     run = compact(api, told)
     first_room, second_room, last_room = list_rooms(scripted)
     assert first_room < second_room < last_room == 16_384
-    assert "all of its 16,384 output tokens" in run["reason"]
+    assert "no room for a summary in 16,384 output tokens" in run["reason"]
     assert Provider.objects.get().list_learned() == {"test-model": {"thoughts_exceed": 16_384}}
 
     refill(told, messages=40, tokens=900)
     run = engine.compact_now(told.pk, trigger="before_request")
-    assert "all of its 16,384 output tokens" in run.reason
+    assert "no room for a summary in 16,384 output tokens" in run.reason
     assert len(list_summary_calls(scripted)) == 3
     refill(told, messages=40, tokens=900)
     compact(api, told)  # whoever asks for it gets one try
