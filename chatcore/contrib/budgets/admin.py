@@ -5,10 +5,15 @@ from typing import Any
 from django.conf import settings
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.translation import gettext_lazy as _
+from unfold.decorators import action
 
 from chatcore.admin.base import ChatcoreAdmin, ReadOnlyAdmin, find_people
+from chatcore.contrib.budgets import months
 from chatcore.contrib.budgets.limits import read_states
 from chatcore.contrib.budgets.models import COST_UNIT, Budget, UsageSum
 
@@ -37,6 +42,21 @@ class UsageSumAdmin(ReadOnlyAdmin):
     search_fields = ("owner__username",)
     search_help_text = "The beginning of a person's name, or an address."
     ordering = ("-pk",)
+    actions_list = ("show_month",)
+
+    @action(description=_("A month by user"), url_path="month", permissions=["view"])
+    def show_month(self, request: HttpRequest) -> HttpResponse:
+        """Show what each user, group or model used in a month, or send it as CSV."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        if request.GET.get("format") == "csv":
+            return months.export_month(request)
+        context = self.admin_site.each_context(request) | {
+            "title": _("Usage of a month"),
+            "opts": self.opts,
+            **months.describe_month(request),
+        }
+        return TemplateResponse(request, "budgets/month.html", context)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[UsageSum], search_term: str

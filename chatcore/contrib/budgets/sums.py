@@ -83,15 +83,17 @@ def add_up(rows: QuerySet[UsageSum]) -> UsageTotal:
     return _build_total(None, rows.aggregate(**_build_sums()))
 
 
-def add_up_by(rows: QuerySet[UsageSum], grouping: str) -> list[UsageTotal]:
-    """Return totals by one of GROUPINGS: days from the newest on, others by cost; 500 at most.
+def add_up_by(
+    rows: QuerySet[UsageSum], grouping: str, *, limit: int | None = MAX_ROWS
+) -> list[UsageTotal]:
+    """Return totals by one of GROUPINGS: days from the newest on, others by cost.
 
     A user in two groups counts in both.
     """
     field = GROUPINGS[grouping]
     order = ("-day",) if grouping == "day" else ("-sum_cost_units", field)
     groups = rows.order_by().values(field).annotate(**_build_sums()).order_by(*order)
-    return [_build_total(group[field], group) for group in groups[:MAX_ROWS]]
+    return [_build_total(group[field], group) for group in groups[:limit]]
 
 
 def load_titles(totals: Sequence[UsageTotal], owner_id: object) -> dict[str, str]:

@@ -1,5 +1,7 @@
 """What calls used and cost is recorded as they end, summed exactly, and held to budgets."""
 
+import csv
+import io
 import random
 from collections.abc import Callable
 from datetime import timedelta
@@ -8,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, Permission, User
+from django.test import Client
 from django.utils import timezone
 from openai import APIStatusError
 from rest_framework.test import APIClient
@@ -256,3 +259,43 @@ def test_budgets_are_read_for_one_user_in_a_few_queries(
     with django_assert_max_num_queries(3):  # is there any, which hold here, and what is spent
         limits.require_budget(user.pk)
     assert str(fill) == "1 a month for alice"
+
+
+def test_a_month_by_user_is_a_page_and_a_csv_file(session: Session) -> None:
+    root = User.objects.create_superuser("root")
+    alice = session.owner
+    strange = User.objects.create_user("=1+2")
+    for owner, day, cost in (
+        (alice, "2026-10-01", 3),
+        (alice, "2026-10-31", 4),
+        (strange, "2026-10-31", 1),
+    ):
+        UsageSum.objects.create(
+            owner=owner,
+            day=day,
+            model="a/b",
+            purpose="chat",
+            calls=1,
+            cost_units=cost * 10**12,
+            input_tokens=10,
+        )
+    UsageSum.objects.create(
+        owner=alice, day="2026-11-01", model="a/b", purpose="chat", calls=9, cost_units=10**12
+    )
+    client = Client()
+    client.force_login(root)
+    page = client.get("/admin/budgets/usagesum/month", {"month": "2026-10"}, follow=True)
+    text = page.content.decode()
+    assert "7.00" in text
+    assert "8.00" in text, "the sum of all"
+    parameters = {"month": "2026-10", "by": "user", "format": "csv"}
+    response = client.get("/admin/budgets/usagesum/month", parameters, follow=True)
+    rows = list(csv.DictReader(io.StringIO(response.content.decode())))
+    assert [(row["user"], row["calls"], row["cost"]) for row in rows] == [
+        ("alice", "2", "7.000000000000"),
+        ("'=1+2", "1", "1.000000000000"),
+    ]
+    for wrong in ({"month": "x"}, {"month": "9999-12"}, {"by": "owner__password"}):
+        assert client.get("/admin/budgets/usagesum/month", wrong, follow=True).status_code == 200
+    client.force_login(User.objects.create_user("clerk", is_staff=True))
+    assert client.get("/admin/budgets/usagesum/month", parameters, follow=True).status_code == 403
