@@ -1,7 +1,7 @@
 """What the admin pages of compaction are made of."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from uuid import UUID
 
@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from chatcore.accounts import audit
 from chatcore.models import Session
 
+MAX_OPEN_ROWS = 20  # of a table; a longer one is folded
 MAX_WORDS = 4_000  # comparing more would take seconds; both texts are shown then
 _PIECE = re.compile(r"\s+|\w+|[^\w\s]")
 
@@ -30,16 +31,19 @@ def render_preformatted(text: str) -> SafeString:
     return format_html('<div class="run-text">{}</div>', text)
 
 
-def render_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> SafeString:
-    """Return a table; the cells may be HTML that was made safe."""
+def render_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> SafeString:
+    """Return a table, folded if it is long; the cells may be HTML that was made safe."""
     head_cells = format_html_join("", "<th>{}</th>", ((name,) for name in head))
     body = format_html_join("", "<tr>{}</tr>", ((_render_cells(row),) for row in rows))
-    return format_html(
+    table = format_html(
         '<div class="run-scroll"><table class="run-table"><thead><tr>{}</tr></thead>'
         "<tbody>{}</tbody></table></div>",
         head_cells,
         body,
     )
+    if len(rows) <= MAX_OPEN_ROWS:
+        return table
+    return format_html("<details><summary>{} rows</summary>{}</details>", len(rows), table)
 
 
 def _render_cells(row: Sequence[object]) -> SafeString:

@@ -234,6 +234,7 @@ class CompactionRunAdmin(ChatcoreAdmin):
                 )
             },
         ),
+        ("What the model was asked", {"fields": ("call_tree",)}),
         (
             "What it did",
             {
@@ -249,7 +250,6 @@ class CompactionRunAdmin(ChatcoreAdmin):
                 )
             },
         ),
-        ("What the model was asked", {"fields": ("call_tree",)}),
         ("State and memory", {"fields": ("state_after_run",), "classes": ("collapse",)}),
         ("Timeline", {"fields": ("timeline",)}),
         (

@@ -68,6 +68,21 @@ def test_a_run_shows_its_calls_and_what_may_be_done(run: CompactionRun, operator
     assert AuditEntry.objects.filter(act="content.read", detail__startswith="call 1").exists()
 
 
+def test_a_run_begins_with_what_was_asked_and_folds_a_long_list(
+    run: CompactionRun, operator: Client
+) -> None:
+    def open_page() -> str:
+        return operator.get(find_page(run)).content.decode()
+
+    page = open_page()
+    assert page.index("What the model was asked") < page.index("What it did")
+    target = {"seq": 1, "role": "user", "tool": "", "method": "summary"}
+    target |= {"chars_before": 10, "chars_after": 0}
+    for count in (20, 21):
+        CompactionRun.objects.update(targets=[target | {"seq": seq} for seq in range(count)])
+        assert (f"<summary>{count} rows</summary>" in open_page()) is (count == 21)
+
+
 def test_who_may_not_see_contents_sees_sizes_only(
     run: CompactionRun, full: Session, support: Client
 ) -> None:
