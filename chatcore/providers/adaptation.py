@@ -127,12 +127,7 @@ async def stream_adapted(
                     if isinstance(part, StreamEnd):
                         if part.learned:
                             await dialects.remember(connection, request.model, part.learned)
-                        names = [t.name for t in offered_tools if t not in attempt.request.tools]
-                        part = replace(
-                            part,
-                            refused_tools=tuple(names),
-                            refused_params=_list_left_out(attempt, asked_params),
-                        )
+                        part = _name_left_out(part, attempt, offered_tools, asked_params)
                         part = restore_tool_names(part, own_names)
                     yield part
             return
@@ -316,6 +311,21 @@ def _leave_out(
     if values:
         facts[_REFUSED_VALUES] = sorted({*known_values, *values})
     return facts
+
+
+def _name_left_out(
+    end: StreamEnd,
+    attempt: _Attempt,
+    offered_tools: Sequence[Tool],
+    asked_params: Mapping[str, object],
+) -> StreamEnd:
+    """Return the end of an answer with the names of what its request was sent without."""
+    tools = attempt.request.tools
+    names: list[str] = []
+    if tools is not offered_tools:
+        names = [tool.name for tool in offered_tools if tool not in tools]
+    refused_params = _list_left_out(attempt, asked_params) if asked_params else ()
+    return replace(end, refused_tools=tuple(names), refused_params=refused_params)
 
 
 def _list_left_out(attempt: _Attempt, asked_params: Mapping[str, object]) -> tuple[str, ...]:
