@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('sign_up', models.CharField(blank=True, default='', help_text='Who may make an account.', max_length=20)),
-                ('allowed_hosts', models.TextField(blank=True, default='', help_text='One a line, as wiki.internal or 10.0.0.7:8345: tool servers, webhooks and the tool fetch_url may reach them, though they are not on the public internet.', max_length=10000, validators=[chatcore.models.installation_settings.check_hosts], verbose_name='hosts of the inner network')),
+                ('allowed_hosts', models.TextField(blank=True, default='', help_text='One a line, as wiki.internal or 10.0.0.7:8345: what calls addresses that people give, as tool servers, may reach them, though they are not on the public internet.', max_length=10000, validators=[chatcore.models.installation_settings.check_hosts], verbose_name='hosts of the inner network')),
                 ('policy', models.CharField(blank=True, default='', help_text='The compaction policy of chats for which neither they nor their model name one.', max_length=64)),
                 ('encrypted_web_search', models.TextField(blank=True, default='', editable=False)),
             ],

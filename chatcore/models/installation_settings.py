@@ -40,8 +40,8 @@ class InstallationSettings(RareRow):
         validators=[check_hosts],
         verbose_name="hosts of the inner network",
         help_text=(
-            "One a line, as wiki.internal or 10.0.0.7:8345: tool servers, webhooks and the tool"
-            " fetch_url may reach them, though they are not on the public internet."
+            "One a line, as wiki.internal or 10.0.0.7:8345: what calls addresses that people give,"
+            " as tool servers, may reach them, though they are not on the public internet."
         ),
     )
     policy = models.CharField(
