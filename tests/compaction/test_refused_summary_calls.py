@@ -347,8 +347,8 @@ def test_thoughts_without_end_are_given_half_of_the_window_once(
     assert Provider.objects.get().list_learned() == {"test-model": {"thoughts_exceed": 16_384}}
 
     refill(told, messages=40, tokens=900)
-    run = engine.compact_now(told.pk, trigger="before_request")
-    assert "no room for a summary in 16,384 output tokens" in run.reason
+    later_run = engine.compact_now(told.pk, trigger="before_request")
+    assert "no room for a summary in 16,384 output tokens" in later_run.reason
     assert len(list_summary_calls(scripted)) == 3
     refill(told, messages=40, tokens=900)
     compact(api, told)  # whoever asks for it gets one try
