@@ -80,9 +80,9 @@ def build_definitions(
     tools = [
         tool
         for tool in _SELECTABLE_TOOLS
-        if (tool is not search_web.TOOL or search_web.is_available())
-        and (names is None or tool.name in names)
+        if (names is None or tool.name in names)
         and tool.name in allowed_names
+        and (tool is not search_web.TOOL or search_web.is_available())
     ]
     if has_outputs:
         tools.append(read_tool_output.TOOL)
