@@ -16,6 +16,7 @@ from knox.models import AuthToken
 
 from chatcore.models import Session
 from chatcore.serving.request_threads import (
+    LARGE_BODY_BYTES,
     MAX_IDLE_THREADS,
     PAGE_MIDDLEWARE,
     RequestThread,
@@ -172,3 +173,35 @@ def test_a_request_of_an_api_passes_no_middleware_that_is_for_pages(
         assert passed == []
         assert client.get("/login/").status_code == 200
     assert set(passed) == PAGE_MIDDLEWARE
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no pool")
+def test_a_pool_keeps_no_connection_that_carried_a_large_body(
+    live: Live, user: User, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[Any] = []
+
+    def note(*, connection: BaseDatabaseWrapper, **_: object) -> None:
+        if threading.current_thread().name.startswith("request"):
+            used.append(connection.connection)
+
+    _, token = AuthToken.objects.create(user)
+    headers = {"Authorization": f"Bearer {token}"}
+    path = f"/api/v1/sessions/{session.pk}/attachments"
+    pool = {"min_size": 1, "max_size": 5}
+    connection.close()
+    monkeypatch.setitem(connection.settings_dict["OPTIONS"], "pool", pool)
+    connection_created.connect(note)
+    try:
+        with httpx2.Client(base_url=live.url, headers=headers, timeout=PATIENCE_SECONDS) as client:
+            for size, is_closed in ((1_000, False), (LARGE_BODY_BYTES, True)):
+                used.clear()
+                file = ("notes.txt", b"word " * (size // 5), "text/plain")
+                response = client.post(path, files={"file": file})
+                assert response.status_code == 201, response.text
+                assert used[-1].closed is is_closed
+    finally:
+        connection_created.disconnect(note)
+        connection.close()
+        connection.close_pool()  # type: ignore[attr-defined]
