@@ -57,7 +57,9 @@ def name_known(kind: str) -> SearchStrategy[str]:
     """
     unknown_ids = [f"{prefix}_{'0' * 32}" for prefix in ("resp", "conv")]
     marks = st.integers(0, 9).map(lambda number: f"{MARK}{kind} {number}")
-    unknown = st.text(min_size=1, max_size=8) | st.sampled_from(unknown_ids)
+    # A client resolves these two before it sends anything.
+    text = st.text(min_size=1, max_size=8).filter(lambda each: each not in (".", ".."))
+    unknown = text | st.sampled_from(unknown_ids)
     return st.one_of([*[marks] * 6, unknown])
 
 
