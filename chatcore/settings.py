@@ -197,6 +197,8 @@ else:
         **DATABASES["default"].get("OPTIONS", {}),
     }
     DATABASES["default"]["OPTIONS"] = DATABASE_OPTIONS
+    # PgBouncer gives each statement another connection, on which a cursor of the server is unknown.
+    DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = True
     # Threads share a few connections, also behind PgBouncer: there are many more of them. A request
     # waits for a connection for at most `timeout` seconds, and is then refused. The worker, which
     # forks, uses none (`compaction/management/commands/worker.py`).

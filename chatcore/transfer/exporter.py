@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from chatcore.base.databases.batches import read_in_batches
 from chatcore.files.rendering import fence_text
 from chatcore.models import CHAT_COLUMNS, Attachment, Message, Session
 from chatcore.providers import normal_form
@@ -51,7 +52,7 @@ IGNORED_FIELDS = ("provider_data",)
 
 def export_session(session: Session) -> dict[str, Any]:
     """Return a session as JSON values: its settings, all messages, and what the model sees."""
-    finished_messages = session.messages.exclude(status=Message.Status.STREAMING).order_by("seq")
+    finished_messages = session.messages.exclude(status=Message.Status.STREAMING)
     rows = finished_messages.select_related("replaces").prefetch_related("attachments")
     settings = {name: getattr(session, name) for name in (*SETTING_FIELDS, "last_seq")}
     settings["model"] = str(session.model) if session.model else None
@@ -65,7 +66,7 @@ def export_session(session: Session) -> dict[str, Any]:
         "session": settings,
         "messages": [
             _export_message(message) | links.export_links(message)
-            for message in rows.iterator(chunk_size=BATCH_SIZE)
+            for message in read_in_batches(rows, "seq")
         ],
         "context": context.export_context(session),
         **{section.name: section.export_items(session) for section in load_sections()},

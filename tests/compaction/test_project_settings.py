@@ -49,6 +49,7 @@ def test_options_in_the_address_of_the_database_are_kept(read_settings: Any) -> 
     database = result["DATABASES"]["default"]
     assert database["OPTIONS"]["sslmode"] == "require"
     assert database["OPTIONS"]["pool"]["max_size"] == 20
+    assert database["DISABLE_SERVER_SIDE_CURSORS"], "behind PgBouncer they are unknown"
 
 
 def test_without_a_variable_everything_is_as_the_policies_say(read_settings: Any) -> None:

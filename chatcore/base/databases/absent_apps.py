@@ -19,6 +19,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import DO_NOTHING, SET_NULL, ForeignKey, Model
 
+from chatcore.base.databases.batches import read_in_batches
 from chatcore.extension import OptionalApp, list_absent_apps
 
 
@@ -87,7 +88,7 @@ def write_app_archive(app: OptionalApp, path: Path) -> None:
     with os.fdopen(descriptor, "wb") as file:
         with gzip.open(file, "wt", encoding="utf-8") as stream:
             for model in list_models(app):
-                rows = model._base_manager.order_by("pk").iterator()
+                rows = read_in_batches(model._base_manager.all())
                 # Rows of many-to-many tables are rows of their own: either end may be gone later.
                 columns = [field.name for field in model._meta.concrete_fields]
                 serializers.serialize(

@@ -1,4 +1,4 @@
-"""Delete rows in small batches, for chores that several processes run at once."""
+"""Read and delete rows in batches: with short statements, and in many processes at once."""
 
 import time
 from collections.abc import Iterator
@@ -27,6 +27,18 @@ def find_old_keys(rows: QuerySet[M], time_field: str, cutoff: datetime) -> Itera
             return
         last_key = max(times)
         yield old_keys
+
+
+def read_in_batches(rows: QuerySet[M], key: str = "pk") -> Iterator[M]:
+    """Yield rows in the order of a unique column; only some are in memory.
+
+    `iterator()` would hold all of them, because no cursor of the server is used (settings.py).
+    """
+    rows = rows.order_by(key)
+    batch = list(rows[:SCAN_ROWS])
+    while batch:
+        yield from batch
+        batch = list(rows.filter(**{f"{key}__gt": getattr(batch[-1], key)})[:SCAN_ROWS])
 
 
 def delete_in_batches(rows: QuerySet[M], *, batch_rows: int | None = None) -> int:
