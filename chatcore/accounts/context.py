@@ -5,15 +5,13 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
-from chatcore.accounts.sign_up import get_sign_up_mode
-
 
 def describe_sign_in(request: HttpRequest) -> dict[str, object]:
     """Return the variables for templates; nothing is looked up before a template asks."""
     return {
         "csrf_cookie": settings.CSRF_COOKIE_NAME,
         "sends_email": settings.SENDS_EMAIL,
-        "sign_up": SimpleLazyObject(get_sign_up_mode),
+        "is_open_to_all": settings.SIGN_UP == "open",  # which only the variable says
         "sign_on_providers": SimpleLazyObject(lambda: list_providers(request)),
     }
 

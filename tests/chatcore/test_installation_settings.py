@@ -21,7 +21,10 @@ from tests.support.sample_site import Site, page, sites
 
 __all__ = ["sites"]
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("hide_the_browsers_loop"),
+]
 LIST = "/admin/chatcore/installationsettings/"
 
 

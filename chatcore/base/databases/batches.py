@@ -34,11 +34,13 @@ def read_in_batches(rows: QuerySet[M], key: str = "pk") -> Iterator[M]:
 
     `iterator()` would hold all of them, because no cursor of the server is used (settings.py).
     """
-    rows = rows.order_by(key)
-    batch = list(rows[:SCAN_ROWS])
-    while batch:
+    rest = rows.order_by(key)
+    while True:
+        batch = list(rest[:SCAN_ROWS])
         yield from batch
-        batch = list(rows.filter(**{f"{key}__gt": getattr(batch[-1], key)})[:SCAN_ROWS])
+        if len(batch) < SCAN_ROWS:
+            return
+        rest = rest.filter(**{f"{key}__gt": getattr(batch[-1], key)})
 
 
 def delete_in_batches(rows: QuerySet[M], *, batch_rows: int | None = None) -> int:
