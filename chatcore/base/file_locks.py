@@ -13,7 +13,7 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def hold_lock(path: Path) -> Iterator[None]:
-    """Hold the lock of a file or a folder during a block, after whoever has it.
+    """Hold the lock of a file or a folder during a block; wait for another holder first.
 
     A file is made if it is missing, and stays for the next one.
     """
@@ -40,7 +40,7 @@ def create_locked_file(path: Path) -> int:
 
 
 def is_free(path: Path) -> bool:
-    """Return whether a file or a folder is there and nobody holds its lock."""
+    """Return whether a file or a folder exists and is not locked."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:

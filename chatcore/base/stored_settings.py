@@ -26,7 +26,7 @@ _row = RareRows(TABLE, "id = 1")
 
 
 def read_stored(name: str) -> str:
-    """Return the value of a column of `InstallationSettings`, "" if nobody has set one."""
+    """Return the value of a column of `InstallationSettings`, "" if it is not set."""
     if not _row.may_exist():
         return ""
     age = time.monotonic() - _Copy.read_at

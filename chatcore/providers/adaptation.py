@@ -138,10 +138,10 @@ async def stream_adapted(
 
 @dataclass
 class _Attempt:
-    """The form in which a request is sent, and what its refusals have told.
+    """The form in which a request is sent, and what its refusals have said.
 
-    Where nobody knows their words, `guesses` are the forms that are still to be tried, each beside
-    what was known before; `first_refusal` is the error that remains if none of them is taken.
+    Where a refusal names nothing known, `guesses` are the forms that are still to be tried, each
+    beside what was known before; `first_refusal` is the error that remains if none is taken.
     """
 
     connection: Connection
