@@ -270,7 +270,7 @@ def _list_marks(connection: Connection, request: Request) -> dict[str, str]:
 def _list_guesses(connection: Connection, request: Request, refusal: str) -> list[dialects.Facts]:
     """Return what may be wrong with a request: one field, several of them, or its output.
 
-    A refusal that names a field is about its value, which the user is told.
+    Nothing, if the refusal names a field of the request: the error says then which value is wrong.
     """
     accepted = _list_accepted(connection, request.model)
     marks = _list_marks(connection, request)

@@ -88,8 +88,8 @@ _SECRET_PATTERN = re.compile(
     r"(?=[-_0-9]*+[A-Za-z])[-_A-Za-z0-9]{32,}"
 )
 _MAX_DETAIL_CHARS = 400
-# Where a server tells of its own code: of Python, whose last line says what is wrong, of Java,
-# JavaScript and .NET, and of Go.
+# Stack traces of a server: of Python, whose last line says what is wrong, of Java, JavaScript and
+# .NET, and of Go.
 _TRACE_PATTERN = re.compile(
     r"Traceback \(most recent call last\):?(?:\s*\n[ \t]+[^\n]*)+"
     r"|Traceback \(most recent call last\).*"
